@@ -1,0 +1,6 @@
+"""A teaching lab for distributed deep learning: real MPI ranks behind every %%px cell."""
+
+from labkit.errors import LabError
+
+__version__ = "0.1.0"
+__all__ = ["LabError"]
