@@ -1,0 +1,123 @@
+"""A plan brought to life: one ipyparallel controller and the plan's ranks, and their end."""
+
+import logging
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import ipyparallel as ipp
+import psutil
+from jupyter_core.paths import jupyter_runtime_dir
+from traitlets.config import Config
+
+from labkit import keeper, processes
+from labkit.errors import LabError
+from labkit.launch import Plan
+
+START_DEADLINE = 120.0
+"""Seconds until a start that has not succeeded is given up."""
+
+_quiet = logging.getLogger("labkit.ipyparallel")
+_quiet.addHandler(logging.NullHandler())
+_quiet.propagate = False
+
+_CONTROLLER_ARGS = [
+    "--usethreads",  # one process in place of nine
+    "--HeartMonitor.period=200",  # milliseconds; a registration waits for a heartbeat
+    "--HeartMonitor.max_heartmonitor_misses=100000",  # labkit watches the processes themselves
+]
+_ENGINE_ARGS = [
+    "--IPEngine.enable_nanny=False",  # signals go straight to the rank's pid
+    "--IPEngine.max_heartbeat_misses=0",
+    f"--IPEngine.wait_for_url_file={START_DEADLINE}",
+    f"--IPEngine.timeout={START_DEADLINE}",
+]
+
+
+class Engines:
+    """The processes of one lab: keeper, controller, mpiexec, ranks. `client` talks to the ranks."""
+
+    def __init__(self, plan: Plan):
+        self.plan = plan
+        self.lab_id = secrets.token_hex(4)
+        self.client: ipp.Client | None = None
+        self._mark = {processes.MARK: self.lab_id}
+        self._folder = Path(jupyter_runtime_dir(), "labkit", self.lab_id)
+        self._folder.parent.mkdir(parents=True, exist_ok=True)
+        self._folder.mkdir(mode=0o700)
+        self._keeper = self._start_keeper()
+        try:
+            self._start_cluster()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """End every process and remove the folder with the connection files."""
+        if self.client is not None:
+            self.client.close(linger=0)
+        processes.end_lab(self.lab_id)
+        self._keeper.wait()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def log(self, lines: int = 15) -> str:
+        """The last lines that the ranks wrote outside of cells."""
+        text = "\n".join(
+            p.read_text(errors="replace") for p in sorted(self._folder.glob("log/ipengine*.log"))
+        )
+        return "\n".join(text.strip().splitlines()[-lines:]) or "(their log is empty)"
+
+    def mpiexec_has_ended(self) -> bool:
+        """mpiexec ends when any rank has: the world is gone then."""
+        return not processes.is_alive(self._cluster.engine_set.process)
+
+    def _start_keeper(self) -> subprocess.Popen:
+        owner = psutil.Process()
+        who = [self.lab_id, str(self._folder), str(owner.pid), repr(owner.create_time())]
+        return subprocess.Popen(
+            [sys.executable, keeper.__file__, *who],
+            env=os.environ | self._mark,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # an interrupt of the owner must not reach it
+        )
+
+    def _start_cluster(self) -> None:
+        deadline = time.monotonic() + START_DEADLINE
+        config = Config()
+        config.MPIEngineSetLauncher.mpi_cmd = [self.plan.mpi.mpiexec]
+        config.MPIEngineSetLauncher.engine_cmd = self.plan.program()
+        self._cluster = cluster = ipp.Cluster(
+            engines="mpi",
+            profile_dir=str(self._folder),
+            cluster_id="",
+            cluster_file="",
+            config=config,
+            load_profile=False,
+            shutdown_atexit=False,  # `stop` and the keeper see to that
+            send_engines_connection_env=False,  # ranks start beside the controller, not after it
+            controller_args=_CONTROLLER_ARGS,
+        )
+        cluster.log = _quiet
+        cluster.start_controller_sync(environment=self._mark)
+        environment = self._mark | self.plan.environment()
+        cluster.start_engines_sync(self.plan.ranks, environment=environment, engine_args=_ENGINE_ARGS)
+        self.client = cluster.connect_client_sync()
+        while len(self.client.ids) < self.plan.ranks:
+            if self.mpiexec_has_ended() or time.monotonic() > deadline:
+                raise self._did_not_start()
+            time.sleep(0.01)
+
+    def _did_not_start(self) -> LabError:
+        came = len(self.client.ids)
+        how = "mpiexec ended" if self.mpiexec_has_ended() else f"{START_DEADLINE:.0f} s went by"
+        return LabError(
+            f"{self.plan.ranks} ranks with {self.plan.mpi.name} {self.plan.mpi.version}",
+            f"{came} came up, then {how}; the ranks' last lines:\n{self.log()}",
+            "mend what the last lines say, then start again",
+        )

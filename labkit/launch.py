@@ -1,0 +1,157 @@
+"""Where ranks run and with which MPI: a plan that is checked before anything starts.
+
+The quirks of each MPI live here and nowhere else.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from labkit.errors import LabError
+
+BACKENDS = ("auto", "mpi", "gloo")
+DEVICES = ("auto", "cpu", "cuda")
+LAUNCHERS = ("auto", "mpiexec")
+DEFAULT_RANKS = 4
+MAX_RANKS = 256
+
+
+@dataclass(frozen=True)
+class MPI:
+    """An MPI found on this machine: `name` is mpich, openmpi or impi."""
+
+    name: str
+    version: str
+    mpiexec: str
+
+    def environment(self) -> dict[str, str]:
+        """What this MPI's launcher needs to be told."""
+        if self.name != "openmpi":
+            return {}
+        oversubscribe = {"PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
+        if os.geteuid() != 0:
+            return oversubscribe
+        return oversubscribe | {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How many ranks, on what, talking through what. Equal plans give equal labs."""
+
+    ranks: int
+    mpi: MPI
+    backend: str = "auto"
+    device: str = "auto"
+    launcher: str = "mpiexec"
+
+    def program(self) -> list[str]:
+        """The command that each rank runs."""
+        return [sys.executable, "-m", "labkit.rank"]
+
+    def environment(self) -> dict[str, str]:
+        """What each rank finds in its environment, beside what the owner has."""
+        return {
+            "OMP_NUM_THREADS": "1",
+            "LABKIT_BACKEND": self.backend,
+            "LABKIT_DEVICE": self.device,
+            "LABKIT_WORLD_SIZE": str(self.ranks),
+            "LABKIT_CHECK": os.environ.get("LABKIT_CHECK", "1"),
+            # gloo would otherwise look up the host's name, which a laptop's network may not know
+            "GLOO_SOCKET_IFNAME": "lo0" if sys.platform == "darwin" else "lo",
+        } | self.mpi.environment()
+
+
+def plan(ranks=None, *, hosts=None, launcher=None, backend="auto", mpi="auto", device="auto") -> Plan:
+    """Check what was asked against what is here; raises LabError before anything is started.
+
+    A count that the caller names wins; the environment (`LABKIT_RANKS`, `LABKIT_LAUNCHER`,
+    `LABKIT_BACKEND`, `LABKIT_HOSTS`) fills in what is left open.
+    """
+    hosts = hosts or os.environ.get("LABKIT_HOSTS")
+    if hosts:
+        raise LabError(
+            f"ranks on hosts {hosts!r}",
+            "this version starts ranks on this machine only",
+            "leave hosts out, and unset LABKIT_HOSTS",
+        )
+    launcher = launcher or os.environ.get("LABKIT_LAUNCHER") or "auto"
+    _one_of("launcher", launcher, LAUNCHERS)
+    if backend == "auto":
+        backend = os.environ.get("LABKIT_BACKEND") or "auto"
+    _one_of("backend", backend, BACKENDS)
+    _one_of("device", device, DEVICES)
+    ranks = _count(ranks if ranks is not None else os.environ.get("LABKIT_RANKS") or DEFAULT_RANKS)
+    return Plan(ranks, find_mpi(mpi), backend, device)
+
+
+def resized(plan: Plan, ranks) -> Plan:
+    """The same plan for another number of ranks."""
+    return replace(plan, ranks=_count(ranks))
+
+
+def _one_of(what: str, asked: str, known: tuple[str, ...]) -> None:
+    if asked not in known:
+        raise LabError(f"{what} {asked!r}", "labkit does not know it", f"use one of {', '.join(known)}")
+
+
+def _count(asked) -> int:
+    try:
+        ranks = int(asked) if isinstance(asked, str) else asked
+        if isinstance(ranks, bool) or ranks != int(ranks):
+            raise ValueError
+        ranks = int(ranks)
+    except (TypeError, ValueError):
+        raise LabError(f"{asked!r} ranks", "not a whole number", "ask for a count such as 4") from None
+    if not 1 <= ranks <= MAX_RANKS:
+        raise LabError(f"{ranks} ranks", f"a lab has 1 to {MAX_RANKS} ranks", "ask for a count such as 4")
+    return ranks
+
+
+_SIGNS = (  # what `mpiexec --version` prints; Intel's is a Hydra too, so it is asked for first
+    ("impi", r"Intel\(R\) MPI Library.*?Version (\S+)"),
+    ("mpich", r"HYDRA build details:.*?Version:\s+(\S+)"),
+    ("openmpi", r"(?:Open MPI|OpenRTE|PRTE|prterun)\D*(\d\S*)"),
+)
+
+
+def find_mpi(name: str = "auto") -> MPI:
+    """The MPI of this environment: its `mpiexec` beside the interpreter, or else on PATH."""
+    _one_of("MPI", name, ("auto", *(known for known, _ in _SIGNS)))
+    here = Path(sys.prefix, "bin", "mpiexec")
+    mpiexec = str(here) if here.exists() else shutil.which("mpiexec")
+    if mpiexec is None:
+        wanted = "mpich" if name == "auto" else name
+        raise LabError(
+            "ranks started by MPI",
+            "no mpiexec in this environment nor on PATH",
+            f"pip install 'labkit[{wanted}]'",
+        )
+    found = _recognise(mpiexec)
+    if name not in ("auto", found.name):
+        raise LabError(
+            f"MPI {name!r}",
+            f"{found.name} {found.version}: an environment holds one MPI",
+            f"make an environment of its own with pip install 'labkit[{name}]'",
+        )
+    return found
+
+
+def _recognise(mpiexec: str) -> MPI:
+    try:
+        done = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, timeout=20)
+        text = done.stdout + done.stderr
+    except (OSError, subprocess.TimeoutExpired) as error:
+        text = str(error)
+    for name, sign in _SIGNS:
+        match = re.search(sign, text, re.DOTALL)
+        if match:
+            return MPI(name, match.group(1), mpiexec)
+    raise LabError(
+        f"an MPI that labkit knows behind {mpiexec}",
+        f"its --version says: {(text.strip() or 'nothing').splitlines()[0][:200]}",
+        "pip install 'labkit[mpich]' in a fresh environment",
+    )

@@ -1,0 +1,57 @@
+"""Which processes belong to a lab, and how they are ended: only ours, never a pid that was reused.
+
+Every process that a lab starts carries the lab's name in its environment, and so do the processes
+that those start. A `psutil.Process` remembers the start time beside the pid, so a signal can only
+reach the process that was found.
+"""
+
+import psutil
+
+MARK = "LABKIT_LAB"
+
+
+def of_lab(lab_id: str) -> list[psutil.Process]:
+    """All living processes of one lab on this host, the keeper included."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get(MARK) == lab_id and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except (psutil.Error, OSError):
+            continue  # another user's, or gone since
+    return found
+
+
+def end(processes: list[psutil.Process], grace: float = 1.0) -> list[psutil.Process]:
+    """Ask with SIGTERM, wait `grace` seconds, then SIGKILL. Returns what is alive even so."""
+    _signal(processes, "terminate")
+    _, alive = psutil.wait_procs(processes, timeout=grace)
+    _signal(alive, "kill")
+    _, alive = psutil.wait_procs(alive, timeout=2.0)
+    return [p for p in alive if is_alive(p)]
+
+
+def end_lab(lab_id: str, grace: float = 1.0, spare: tuple[int, ...] = ()) -> None:
+    """End every process of a lab, and those that it started meanwhile."""
+    for _ in range(3):
+        left = [p for p in of_lab(lab_id) if p.pid not in spare]
+        if not left:
+            return
+        end(left, grace)
+        grace = 0.0  # what appears after the first round was started by something that is gone
+
+
+def is_alive(process: psutil.Process) -> bool:
+    """Whether this very process (pid and start time) still runs."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+
+def _signal(processes: list[psutil.Process], how: str) -> None:
+    for process in processes:
+        try:
+            getattr(process, how)()
+        except psutil.Error:
+            pass  # it went first

@@ -1,0 +1,123 @@
+"""What runs on every rank: join the world, then serve cells as an ipyparallel engine.
+
+A rank registers only when it can communicate, so a lab that has started is ready.
+"""
+
+import os
+import random
+import socket
+from datetime import timedelta
+
+import numpy
+import torch
+import torch.distributed as dist
+from ipyparallel.engine.app import IPEngine
+from mpi4py import MPI
+
+GROUP_TIMEOUT = timedelta(minutes=30)
+
+
+def join_world() -> None:
+    """Initialise the default process group over all ranks, rank and world size as MPI says."""
+    world = MPI.COMM_WORLD
+    expected = int(os.environ.get("LABKIT_WORLD_SIZE", world.size))
+    if world.size != expected:
+        raise SystemExit(
+            f"{expected} ranks were started, but this rank's MPI ({MPI.Get_library_version().split()[0]}) "
+            f"sees a world of {world.size}: mpiexec and libmpi are of different MPIs"
+        )
+    torch.set_num_threads(1)
+    backend = os.environ.get("LABKIT_BACKEND", "auto")
+    dist.init_process_group(
+        "gloo" if backend == "auto" else backend,
+        store=_store(world),
+        rank=world.rank,
+        world_size=world.size,
+        timeout=GROUP_TIMEOUT,
+    )
+
+
+def _store(world: MPI.Comm) -> dist.TCPStore:
+    """A key-value store that rank 0 serves on loopback; its port travels by MPI."""
+    store = (
+        dist.TCPStore("127.0.0.1", 0, world.size, True, wait_for_workers=False) if not world.rank else None
+    )
+    port = world.bcast(store.port if store else None)
+    return store or dist.TCPStore("127.0.0.1", port, world.size, False)
+
+
+def device() -> torch.device:
+    """The GPU with this rank's number on its host, or the CPU."""
+    asked = os.environ.get("LABKIT_DEVICE", "auto")
+    if asked == "cpu" or not torch.cuda.is_available():
+        return torch.device("cpu")
+    local = MPI.COMM_WORLD.Split_type(MPI.COMM_TYPE_SHARED).rank
+    return torch.device("cuda", local % torch.cuda.device_count())
+
+
+def names() -> dict:
+    """What a cell finds on a rank before the learner defines anything."""
+    return {
+        "rank": dist.get_rank(),
+        "world_size": dist.get_world_size(),
+        "device": device(),
+        "torch": torch,
+        "dist": dist,
+    }
+
+
+def seed() -> None:
+    """Reproducible, and different on each rank: rank r starts from seed r."""
+    r = dist.get_rank()
+    random.seed(r)
+    numpy.random.seed(r)
+    torch.manual_seed(r)
+
+
+def describe() -> dict:
+    """The facts of the table of ranks."""
+    import psutil
+
+    return {
+        "rank": dist.get_rank(),
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "device": str(device()),
+        "backend": dist.get_backend(),
+        "started": psutil.Process().create_time(),
+    }
+
+
+def clean() -> None:
+    """Forget what cells defined, and seed again: the namespace is as after a start."""
+    from IPython import get_ipython
+
+    shell = get_ipython()
+    shell.reset(new_session=False)
+    shell.user_ns.update(names())
+    seed()
+
+
+def recover() -> None:
+    """A fresh process group for all ranks, after an interrupt may have left messages in the old one."""
+    dist.destroy_process_group()
+    join_world()
+
+
+class RankEngine(IPEngine):
+    """An ipyparallel engine whose namespace holds what a lesson needs and nothing else."""
+
+    def init_engine(self):
+        super().init_engine()
+        self.init_mpi = ""  # ipyparallel would put three names of its own into the namespace
+        self.user_ns = names()
+
+
+def main() -> None:
+    join_world()
+    seed()
+    RankEngine.launch_instance()
+
+
+if __name__ == "__main__":
+    main()

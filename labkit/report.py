@@ -1,0 +1,100 @@
+"""What the ranks said in one cell, as text: in rank order, equal output once. Pure.
+
+>>> print(text([Said(0, "hello\\n"), Said(1, "hello\\n"), Said(2, "goodbye\\n")]))
+[ranks 0-1] hello
+[rank 2] goodbye
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An exception on a rank: its name, its message, IPython's traceback."""
+
+    name: str
+    message: str
+    traceback: tuple[str, ...] = ()
+
+    def place(self) -> str:
+        """Where in the cell, as "line 3: dist.recv(x, src=1)", or "" if it was not in a cell."""
+        plain = _ANSI.sub("", "\n".join(self.traceback))
+        lines = re.findall(r"^Cell In\[\d+\], line (\d+).*?^-+> \1 (.*?)$", plain, re.M | re.S)
+        return f"line {lines[-1][0]}: {lines[-1][1].strip()}" if lines else ""
+
+
+@dataclass(frozen=True)
+class Said:
+    """All that one rank wrote, showed or raised in one cell."""
+
+    rank: int
+    stdout: str = ""
+    stderr: str = ""
+    displays: tuple[dict, ...] = ()  # MIME bundles, the cell's last expression included
+    failure: Failure | None = None
+
+    def words(self) -> str:
+        """Its output as plain text; pictures are shown apart."""
+        shown = [d["text/plain"] for d in self.displays if "text/plain" in d and not pictures(d)]
+        return "\n".join(
+            part.rstrip("\n") for part in (self.stdout, self.stderr, *shown) if part.rstrip("\n")
+        )
+
+
+_ANSI = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def pictures(bundle: dict) -> dict:
+    """The part of a MIME bundle that is a picture, empty if none is."""
+    return {mime: data for mime, data in bundle.items() if mime.startswith("image/")}
+
+
+def ranks(numbers: Iterable[int]) -> str:
+    """ "rank 2", "ranks 0-3", "ranks 0, 2-3"."""
+    numbers = sorted(numbers)
+    runs = [[n for _, n in run] for _, run in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])]
+    spans = [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]
+    return ("rank " if len(numbers) == 1 else "ranks ") + ", ".join(spans)
+
+
+def text(said: Sequence[Said]) -> str:
+    """Every rank's words under its label, in the order of the ranks."""
+    return "\n".join(
+        _labelled(ranks(who), words) for words, who in _together((s.words(), s.rank) for s in said)
+    )
+
+
+def failures(said: Sequence[Said]) -> str:
+    """One line per distinct failure: who, what, where."""
+    found = ((f"{_oneline(s.failure)}", s.rank) for s in said if s.failure)
+    return "\n".join(f"{ranks(who)}: {line}" for line, who in _together(found))
+
+
+def whereabouts(said: Sequence[Said]) -> str:
+    """One line per distinct place in the cell at which ranks stood: "ranks 0-1 at line 3: ..."."""
+    places = ((s.failure.place() or "no line of the cell", s.rank) for s in said if s.failure)
+    return "\n".join(f"{ranks(who)} at {place}" for place, who in _together(places))
+
+
+def _oneline(failure: Failure) -> str:
+    place = failure.place()
+    message = failure.message.strip().split("\n")[0]
+    return failure.name + (f": {message}" if message else "") + (f" ({place})" if place else "")
+
+
+def _together(pairs: Iterable[tuple[str, int]]) -> list[tuple[str, list[int]]]:
+    """Who said the same, in the order of the first who did; silence is left out."""
+    said: dict[str, list[int]] = {}
+    for words, rank in pairs:
+        if words:
+            said.setdefault(words, []).append(rank)
+    return list(said.items())
+
+
+def _labelled(label: str, words: str) -> str:
+    first, *rest = words.split("\n")
+    indent = " " * (len(label) + 3)
+    return "\n".join([f"[{label}] {first}", *(f"{indent}{line}".rstrip() for line in rest)])
