@@ -7,7 +7,11 @@ import labkit
 
 
 def test_all_names_what_is_there():
-    public = {name for name, value in vars(labkit).items() if name[0] != "_" and not isinstance(value, types.ModuleType)}
+    public = {
+        name
+        for name, value in vars(labkit).items()
+        if name[0] != "_" and not isinstance(value, types.ModuleType)
+    }
     assert public == set(labkit.__all__)
 
 

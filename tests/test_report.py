@@ -43,11 +43,18 @@ def test_pictures_are_no_words():
 
 def test_a_failure_names_rank_message_and_line():
     failure = Failure("ValueError", "bad", TRACEBACK)
-    assert failures([Said(0), Said(2, failure=failure)]) == 'rank 2: ValueError: bad (line 2: raise ValueError("bad"))'
+    assert (
+        failures([Said(0), Said(2, failure=failure)])
+        == 'rank 2: ValueError: bad (line 2: raise ValueError("bad"))'
+    )
     assert failures([Said(r, failure=failure) for r in range(4)]).startswith("ranks 0-3: ValueError: bad")
 
 
 def test_whereabouts_group_ranks_by_line():
     failure = Failure("KeyboardInterrupt", "", TRACEBACK)
-    said = [Said(0, failure=failure), Said(1, failure=failure), Said(2, failure=Failure("KeyboardInterrupt", ""))]
+    said = [
+        Said(0, failure=failure),
+        Said(1, failure=failure),
+        Said(2, failure=Failure("KeyboardInterrupt", "")),
+    ]
     assert whereabouts(said) == 'ranks 0-1 at line 2: raise ValueError("bad")\nrank 2 at no line of the cell'
