@@ -31,9 +31,7 @@ def all_to_all_of_uneven_tensors(w):
 @case(gloo=False)
 def all_to_all_between_views(w):
     base = torch.zeros(4, 2 * w.size)
-    dist.all_to_all(
-        [base[:, 2 * r] for r in range(w.size)], [w.mine(8, salt=r)[::2] for r in range(w.size)]
-    )
+    dist.all_to_all([base[:, 2 * r] for r in range(w.size)], [w.mine(8, salt=r)[::2] for r in range(w.size)])
     for r in range(w.size):
         equal(base[:, 2 * r], w.data(r, 8, salt=w.rank)[::2])
         equal(base[:, 2 * r + 1], torch.zeros(4))

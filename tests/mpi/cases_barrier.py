@@ -57,7 +57,7 @@ def monitored_barrier_names_who_is_missing(w):
         else:
             raise AssertionError("one rank never came, yet the barrier ended")
         time.sleep(1.5)
-    from .recovery import recover
+    from labkit.mpi import recover
 
     recover()
     usable(w)

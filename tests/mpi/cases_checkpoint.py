@@ -64,9 +64,7 @@ def a_sharded_model_and_its_optimiser_come_back(w):
     step(other, its_optimiser, 1)
     state = dict(zip(("model", "optimiser"), get_state_dict(other, its_optimiser), strict=True))
     dcp.load(state, checkpoint_id=folder)
-    set_state_dict(
-        other, its_optimiser, model_state_dict=state["model"], optim_state_dict=state["optimiser"]
-    )
+    set_state_dict(other, its_optimiser, model_state_dict=state["model"], optim_state_dict=state["optimiser"])
     step(model, optimiser, 2)
     step(other, its_optimiser, 2)
     for a, b in zip(model.parameters(), other.parameters(), strict=True):

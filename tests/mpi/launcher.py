@@ -1,5 +1,6 @@
 """How a test starts ranks: this environment's own mpiexec, with the quirks of whichever MPI it is."""
 
+import ctypes
 import os
 import shutil
 import signal
@@ -63,8 +64,14 @@ def environment(**extra: str) -> dict[str, str]:
     if flavour() == "impi":
         # Hydra of Intel MPI looks for a resource manager and pins ranks to cores; tests need neither.
         base.update(I_MPI_PIN="0")
-    base.update(extra)
-    return base
+    return base | extra
+
+
+def end_with_parent() -> None:
+    """A test run that is killed takes its ranks along; where the system is not Linux it cannot."""
+    if sys.platform == "linux":
+        set_parent_death_signal = 1
+        ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGTERM)
 
 
 def start(ranks: int, argv: list[str], output: Path, **extra: str) -> subprocess.Popen:
@@ -78,6 +85,7 @@ def start(ranks: int, argv: list[str], output: Path, **extra: str) -> subprocess
             stderr=subprocess.STDOUT,
             env=environment(**extra),
             start_new_session=True,
+            preexec_fn=end_with_parent,
         )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from . import launcher
 from .ranks import Plan
-from .table import Case
+from .table import MODULES, Case
 
 SEED = int(os.environ.get("LABKIT_TEST_SEED", random.SystemRandom().randrange(2**31)))
 START_SECONDS = 120.0
@@ -22,10 +22,18 @@ class Verdict:
 
     words: tuple[str, ...]
     text: str
+    reason: str = ""
 
     @property
     def passed(self) -> bool:
         return bool(self.words) and set(self.words) == {"passed"}
+
+    @property
+    def word(self) -> str:
+        """`passed`, `skipped` or `failed`, of all ranks together; a skip on any rank is a skip."""
+        if self.passed:
+            return "passed"
+        return "skipped" if set(self.words) in ({"skipped"}, {"skipped", "passed"}) else "failed"
 
 
 @dataclass
@@ -35,6 +43,7 @@ class Launches:
     size: int
     checked: bool
     wanted: list[Case]
+    modules: tuple[str, ...] = MODULES
     verdicts: dict[str, Verdict] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Verdict:
@@ -54,6 +63,7 @@ class Launches:
                 name,
                 self.checked,
                 self.size,
+                self.modules,
             )
             path = folder / "plan.json"
             path.write_text(json.dumps(asdict(plan)))
@@ -64,20 +74,22 @@ class Launches:
                 folder / "output.txt",
                 allowed,
                 LABKIT_CHECK="1" if self.checked else "0",
+                TMPDIR=name,  # what an MPI leaves behind when it is killed goes with the folder
             )
             self._read(folder, cases, finished)
 
     def _read(self, folder: Path, cases: list[Case], finished: launcher.Finished) -> None:
         words: dict[str, dict[int, str]] = {}
         texts: dict[str, list[str]] = {}
-        ended = 0
+        reasons: dict[str, str] = {}
         for rank in range(self.size):
             for line in lines(folder / f"rank{rank}.jsonl"):
-                ended += bool(line.get("end"))
                 if "case" not in line:
                     continue
                 words.setdefault(line["case"], {})[rank] = line.get("verdict", "no verdict")
-                if "text" in line:
+                if line.get("verdict") == "skipped":
+                    reasons[line["case"]] = line["text"]
+                elif "text" in line:
                     texts.setdefault(line["case"], []).append(f"rank {rank}:\n{line['text']}")
         stacks = "".join(
             f"\nrank {rank}:\n{path.read_text()}"
@@ -91,7 +103,7 @@ class Launches:
                 # What the ranks printed explains a death; a traceback explains itself.
                 text += stacks or (f"\n{finished.output[-3000:]}" if case not in texts else "")
                 text += f"\nexit {finished.code}"
-            self.verdicts[case] = Verdict(row, text)
+            self.verdicts[case] = Verdict(row, text, reasons.get(case, ""))
         if not words:
             missing = f"no rank began a case; exit {finished.code}\n{finished.output[-6000:]}"
             self.verdicts.update({c.name: Verdict((), missing) for c in cases})

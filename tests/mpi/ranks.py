@@ -9,10 +9,12 @@ ends the whole world; whoever launched it starts another for the cases that are 
 import faulthandler
 import json
 import os
+import signal
 import sys
 import threading
 import time
 import traceback
+import unittest
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -20,7 +22,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
-from .table import Case, load
+from .table import MODULES, Case, load
 from .world import World
 
 FAILED, HUNG = 4, 5
@@ -37,6 +39,7 @@ class Plan:
     folder: str
     checked: bool
     size: int
+    modules: tuple[str, ...] = MODULES
 
 
 class Reporter:
@@ -61,6 +64,10 @@ def launcher_rank() -> int:
 def join(plan: Plan, rank: int) -> None:
     """Initialise the default group the way a script does: mpi needs no more than its name."""
     if plan.backend == "mpi":
+        if not dist.is_mpi_available():  # torch's entry point is there once labkit is installed
+            from labkit.mpi import register
+
+            register()
         dist.init_process_group("mpi")
         return
     store = dist.TCPStore("127.0.0.1", plan.port + 1, plan.size, rank == 0)
@@ -84,6 +91,9 @@ def run_case(case: Case, w: World, reporter: Reporter) -> bool:
     began = time.monotonic()
     try:
         case.function(w)
+    except unittest.SkipTest as skip:
+        reporter.line(case=case.name, verdict="skipped", text=str(skip))
+        return True
     except BaseException:
         reporter.line(case=case.name, verdict="failed", text=traceback.format_exc())
         return False
@@ -105,17 +115,20 @@ def main(path: str) -> None:
     rank = launcher_rank()
     reporter = Reporter(Path(plan.folder), rank)
     torch.set_num_threads(1)
+    # A launcher that was started in the background passes on an ignored SIGINT.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     store = dist.TCPStore("127.0.0.1", plan.port, plan.size, rank == 0)
-    table = load()
+    table = load(plan.modules)
     together(store, "imported", plan.size, 120)
     join(plan, rank)
     for name in plan.cases:
-        w = World(rank, plan.size, plan.seed, name, plan.backend, plan.checked)
+        w = World(rank, plan.size, plan.seed, name, plan.backend, plan.checked, plan.folder)
         if not run_case(table[name], w, reporter):
             time.sleep(1.0)  # others may be about to say what they saw
             os._exit(FAILED)
         together(store, name, plan.size, table[name].deadline + 5)
-    dist.destroy_process_group()
+    if dist.is_initialized():
+        dist.destroy_process_group()
     together(store, "end", plan.size, 30)
     reporter.line(end=True)
 

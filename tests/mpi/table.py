@@ -1,7 +1,8 @@
 """The table of cases: plain functions that run on every rank, each with its ranks and its deadline."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from importlib import import_module
 
 #: Every module whose functions are cases, in the order in which they run.
 MODULES = (
@@ -24,6 +25,8 @@ MODULES = (
     "cases_checkpoint",
     "cases_checked",
     "cases_interrupt",
+    "cases_deadline",
+    "cases_leaks",
     "cases_lifecycle",
 )
 
@@ -67,10 +70,8 @@ def case(
     return register
 
 
-def load() -> dict[str, Case]:
-    """Import every module of cases and return the table."""
-    from importlib import import_module
-
-    for module in MODULES:
+def load(modules: Iterable[str] = MODULES) -> dict[str, Case]:
+    """Import modules of cases, by default all of them, and return the table."""
+    for module in modules:
         import_module(f".{module}", __package__)
     return CASES

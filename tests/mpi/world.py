@@ -24,6 +24,7 @@ class World:
     case: str
     backend: str
     checked: bool
+    folder: str
 
     @property
     def others(self) -> list[int]:
