@@ -78,15 +78,16 @@ def stop(process: subprocess.Popen, patience: float = 20) -> None:
 
 
 def cases(reports: list[Path]) -> list[ElementTree.Element]:
-    return [case for report in reports if report.exists() for case in ElementTree.parse(report).iter("testcase")]
+    parsed = (ElementTree.parse(report) for report in reports if report.exists())
+    return [case for report in parsed for case in report.iter("testcase")]
 
 
 def summary(ran: list[tuple[Part, float, str]], tests: list[ElementTree.Element]) -> str:
     lines = ["", f"{'part':24}{'minutes':>8}{'budget':>8}"]
-    lines += [f"{part.name:24}{seconds / 60:8.1f}{part.minutes:8.1f}  {verdict}" for part, seconds, verdict in ran]
-    slowest = sorted(tests, key=lambda test: float(test.get("time", 0)), reverse=True)[:10]
+    lines += [f"{part.name:24}{took / 60:8.1f}{part.minutes:8.1f}  {verdict}" for part, took, verdict in ran]
+    times = [(float(test.get("time", 0)), f"{test.get('classname')}::{test.get('name')}") for test in tests]
     lines += ["", "The slowest ten tests, in seconds:"]
-    lines += [f"{float(test.get('time', 0)):8.1f}  {test.get('classname')}::{test.get('name')}" for test in slowest]
+    lines += [f"{seconds:8.1f}  {name}" for seconds, name in sorted(times, reverse=True)[:10]]
     kinds = [{child.tag for child in test} for test in tests]
     failed = sum(bool(kind & {"failure", "error"}) for kind in kinds)
     skipped = sum("skipped" in kind for kind in kinds)

@@ -15,7 +15,7 @@ import sys
 # Held against pyproject.toml by tests/test_packaging.py.
 OLDEST, NEWEST = (3, 10), (3, 13)
 GB = 10**9
-# Measured: the environment with the tests' tools takes 1.6 GB with a CPU-only PyTorch; CUDA adds its libraries.
+# Measured: 1.6 GB for everything with a CPU-only PyTorch. On Linux the usual PyTorch brings CUDA's libraries.
 CPU_BYTES, CUDA_BYTES = 2 * GB, 8 * GB
 
 # Where PyTorch and the MPIs have wheels; labkit builds nothing from source.
@@ -66,12 +66,12 @@ def lacks_platform(m, mpi):
     if m.system not in ("Linux", "Darwin"):
         return "labkit has no MPI on {}; {}".format(m.system, wsl)
     if m.bits < 64:
-        return "labkit needs a 64-bit Python and this one is 32-bit; install a 64-bit one and name it with PYTHON="
+        return "labkit needs a 64-bit Python and this is a 32-bit one; name another: make install PYTHON=..."
     if m.system == "Darwin" and (m.machine != "arm64" or m.macos < OLDEST_MACOS):
         return ("PyTorch has wheels for macOS {} or newer on Apple silicon and this is macOS {} on {}; "
                 "use a Linux machine instead".format(OLDEST_MACOS[0], ".".join(map(str, m.macos)), m.machine))
     if m.system == "Linux" and m.machine not in ("x86_64", "aarch64"):
-        return "PyTorch has wheels for x86_64 and aarch64 and this is {}; use another machine".format(m.machine)
+        return "PyTorch has wheels for x86_64 and aarch64, this is {}; use such a machine".format(m.machine)
     if m.system == "Linux" and m.glibc < OLDEST_GLIBC:
         found = "glibc {}.{}".format(*m.glibc[:2]) if m.glibc else "another C library"
         return ("PyTorch and MPI have wheels for Linux with glibc {}.{} or newer and this one has {}; "
@@ -105,8 +105,9 @@ def free(directory):
 def lacks_disk(venv, needed=CPU_BYTES):
     if free(venv) >= needed:
         return None
-    return "labkit needs {:.1f} GB for its environment and {} has {:.1f} GB free; make room, or choose {}".format(
-        needed / GB, os.path.abspath(venv), free(venv) / GB, "another disk: make install VENV=/other/disk/labkit")
+    return ("labkit's environment needs {:.1f} GB and {:.1f} GB are free for {}; make room, or choose "
+            "another disk: make install VENV=/other/disk/labkit".format(
+                needed / GB, free(venv) / GB, os.path.abspath(venv)))
 
 
 def main(venv, mpi, torch_index=""):
