@@ -44,7 +44,7 @@ PARTS = {
         Part("unit", 6, pytest("tests", "-m", " and ".join(f"not {marker}" for marker in ELSEWHERE))),
         NOTEBOOKS,
     ),
-    "test-all": (Part("slow", 6, pytest("tests", "-m", "slow")),),
+    "test-all": (Part("slow", 8, pytest("tests", "-m", "slow")),),
     "nightly": tuple(replace(NOTEBOOKS, name=f"notebooks, time {n} of 3") for n in (1, 2, 3)),
 }
 
