@@ -77,14 +77,13 @@ class Engines:
 
     def cause_of_death(self, ranks: dict[int, str]) -> str:
         """Who died first and how, as far as mpiexec tells; `ranks` names each rank's pid."""
+        if not processes.is_alive(self._vital()["the controller"]):
+            return "the controller died"
         deadline = time.monotonic() + 1.0
         while processes.is_alive(self._vital()["mpiexec"]) and time.monotonic() < deadline:
             time.sleep(0.02)  # it writes its report when it has ended the others
         pid, how = self.plan.mpi.obituary(self.log(lines=200))
-        if pid in ranks:
-            return f"{ranks[pid]} died: {how}"
-        gone = [name for name, process in self._vital().items() if not processes.is_alive(process)]
-        return f"{' and '.join(gone) or 'a rank'} died"
+        return f"{ranks[pid]} died: {how}" if pid in ranks else "mpiexec died, and the ranks with it"
 
     def _vital(self) -> dict[str, psutil.Process]:
         return {

@@ -5,6 +5,7 @@ A rank registers only when it can communicate, so a lab that has started is read
 
 import os
 import random
+import signal
 import socket
 import sys
 from dataclasses import asdict
@@ -127,6 +128,7 @@ class RankEngine(IPEngine):
 
     async def complete_registration(self, *args):
         await super().complete_registration(*args)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # nothing to save: end at once
         interrupts.install(self.kernel)
         tracebacks.install(self.kernel.shell)
         self.kernel.raw_input = lambda *prompt: _refuse("input()", "set the value in the cell")
