@@ -1,7 +1,10 @@
 """One cell on the ranks, from sending it to its end: done, failed, stuck, late, interrupted or dead."""
 
+import signal
+import threading
 import time
 from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ipyparallel import AsyncResult
@@ -52,52 +55,70 @@ def nobody(said, states, seconds) -> None:
     """The Watcher that is there when nobody watches."""
 
 
-def follow(lab, result: AsyncResult, deadline: float | None = None, watch_it: Watcher = nobody) -> Outcome:
-    """Wait for a cell that was sent to `lab`; end it if it can never end, or at the deadline (seconds).
+@contextmanager
+def interrupts_noted():
+    """An Event that Ctrl-C sets. An exception could fall between a fault and its mending."""
+    noted = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield noted
+        return
+    before = signal.signal(signal.SIGINT, lambda *_: noted.set())
+    try:
+        yield noted
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def follow(
+    lab,
+    result: AsyncResult,
+    deadline: float | None = None,
+    watch_it: Watcher = nobody,
+    interrupted: threading.Event | None = None,
+) -> Outcome:
+    """Wait for a cell that was sent to `lab`; end it early if it is stuck, interrupted or late.
 
     Raises LabError if a rank dies under it. In every other case the lab is usable afterwards.
     """
-    stop = _wait(lab, result, deadline, watch_it)
+    interrupted = interrupted or threading.Event()
+    stop = _wait(lab, result, deadline, watch_it, interrupted)
     if stop is None:
         result.wait_for_output(5)
         return Outcome(gather(result))
     _bring_back(lab, result)
     said = tuple(s for s in gather(result) if s.done)
-    stopped = (
-        stop.sentence if stop.stuck else "\n".join(filter(None, [stop.sentence, report.whereabouts(said)]))
-    )
+    where = "" if stop.stuck else report.whereabouts(said)
+    stopped = "\n".join(filter(None, [stop.sentence, where]))
     lost = sorted(set(result._targets) - {s.rank for s in said})
     if not lost:
         lab.recover()
         return Outcome(said, stopped)
     lab.restart()
-    return Outcome(
-        said, stopped, f"{report.ranks(lost)} could not be brought back: all ranks are new and empty"
-    )
+    after = f"{report.ranks(lost)} could not be brought back: all ranks are new and empty"
+    return Outcome(said, stopped, after)
 
 
-def _wait(lab, result: AsyncResult, deadline: float | None, watch_it: Watcher) -> watch.Diagnosis | None:
+def _wait(lab, result, deadline, watch_it, interrupted) -> watch.Diagnosis | None:
     """Until the cell is over (None), or else why it has to be stopped."""
     start = time.monotonic()
     looked, guard = start, watch.Watch()
-    try:
-        while not result.done():
-            result.wait(0.05)
-            now = time.monotonic()
-            if deadline is not None and now - start > deadline:
-                return watch.Diagnosis((), f"the deadline of {deadline:g} s passed")
-            if now - looked > LOOK_AFTER:
-                looked = now
-                lab.require_running()
-                said = gather(result)
-                seen = states(lab, said)
-                watch_it(said, seen, now - start)
-                diagnosis = guard.look(seen, now)
-                if diagnosis:
-                    return diagnosis
-    except KeyboardInterrupt:
-        return watch.Diagnosis((), "interrupted")
-    return None
+    while not result.done():
+        result.wait(0.05)
+        now = time.monotonic()
+        if interrupted.is_set():
+            return watch.Diagnosis((), "interrupted")
+        if deadline is not None and now - start > deadline:
+            return watch.Diagnosis((), f"the deadline of {deadline:g} s passed")
+        if now - looked > LOOK_AFTER:
+            looked = now
+            lab.require_running()
+            said = gather(result)
+            seen = states(lab, said)
+            watch_it(said, seen, now - start)
+            diagnosis = guard.look(seen, now)
+            if diagnosis:
+                return diagnosis
+    return watch.Diagnosis((), "interrupted") if interrupted.is_set() else None
 
 
 def states(lab, said: tuple[report.Said, ...]) -> tuple[watch.State, ...]:

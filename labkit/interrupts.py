@@ -1,7 +1,8 @@
-"""Where an interrupt lands on a rank: in the cell, never between cells, never inside an optimiser step.
+"""Where an interrupt lands on a rank: in the cell, at a point where nothing is left half done.
 
-An interrupt in the middle of `optimizer.step()` would leave some parameters updated and others
-not. It is held back until the step is over, which takes milliseconds.
+Between cells it is ignored. In the middle of `optimizer.step()` it would leave some parameters
+updated and others not, in the middle of an import a module that is broken for ever after. There
+it is held back until that is over.
 """
 
 import os
@@ -24,11 +25,12 @@ def _on_interrupt(signum, frame) -> None:
     frames = stack(frame)
     if not any(map(in_cell, frames)):
         return
-    if any(map(_is_optimizer_step, frames)):
+    if any(map(_must_be_whole, frames)):
         threading.Timer(RETRY, os.kill, (os.getpid(), signum)).start()
         return
     raise KeyboardInterrupt
 
 
-def _is_optimizer_step(frame) -> bool:
-    return frame.f_code.co_name == "step" and "torch/optim/" in frame.f_code.co_filename
+def _must_be_whole(frame) -> bool:
+    file, function = frame.f_code.co_filename, frame.f_code.co_name
+    return (function == "step" and "torch/optim/" in file) or file.startswith("<frozen importlib")

@@ -33,22 +33,27 @@ class PxMagics(ParallelMagics):
     def parallel_execute(self, cell, block=None, save_name=None, **options):
         """Send the cell; wait; show what the ranks said; raise what they raised."""
         self.lab.require_running()
-        result = self.last_result = self.view.execute(cell, silent=False, block=False)
-        if save_name:
-            self.shell.user_ns[save_name] = result
-        if self.view.block if block is None else block:
-            self._finish(result)
-            return None
-        return result
+        if block is None:
+            block = self.view.block
+        live = Live()
+        with cells.interrupts_noted() as interrupted:  # half a send would leave ranks in different cells
+            result = self.last_result = self.view.execute(cell, silent=False, block=False)
+            if save_name:
+                self.shell.user_ns[save_name] = result
+            if not block:
+                return result
+            outcome = cells.follow(self.lab, result, self._deadline, live.look, interrupted)
+        return self._finish(live, outcome)
 
     def result(self, line=""):
         """%pxresult: wait for the last cell sent with --noblock and show its outcome."""
         if self.last_result is None:
             return super().result(line)
-        return self._finish(self.last_result)
-
-    def _finish(self, result) -> None:
         live = Live()
-        outcome = cells.follow(self.lab, result, self._deadline, live.look)
+        with cells.interrupts_noted() as interrupted:
+            outcome = cells.follow(self.lab, self.last_result, None, live.look, interrupted)
+        return self._finish(live, outcome)
+
+    def _finish(self, live: Live, outcome: cells.Outcome) -> None:
         live.finish(outcome.said)
         outcome.raise_for_failure()

@@ -111,6 +111,18 @@ def recover() -> None:
         join_world()
 
 
+def tell_of_exit() -> None:
+    """Write down who called os._exit: Hydra ends the other ranks then, but does not say why."""
+    mine, leave = os.getpid(), os._exit
+
+    def _exit(status):
+        if os.getpid() == mine:  # and not a child that this rank has forked
+            os.write(2, f"PID {mine} RUNNING AT {socket.gethostname()}\nEXIT CODE: {status}\n".encode())
+        leave(status)
+
+    os._exit = _exit
+
+
 def _refuse(what: str, fix: str):
     raise LabError(f"{what} on a rank", "a rank has no keyboard: nobody could answer it", fix)
 
@@ -131,6 +143,7 @@ class RankEngine(IPEngine):
         signal.signal(signal.SIGTERM, signal.SIG_DFL)  # nothing to save: end at once
         interrupts.install(self.kernel)
         tracebacks.install(self.kernel.shell)
+        self.kernel._abort_queues = lambda *args: None  # a failed cell must not swallow the next one
         self.kernel.raw_input = lambda *prompt: _refuse("input()", "set the value in the cell")
         sys.breakpointhook = lambda *args, **kwargs: _refuse("breakpoint()", "print what you want to see")
         self.kernel.control_handlers["labkit_state_request"] = self._tell_state
@@ -143,6 +156,7 @@ class RankEngine(IPEngine):
 def main() -> None:
     join_world()
     seed()
+    tell_of_exit()
     RankEngine.launch_instance()
 
 

@@ -1,8 +1,8 @@
 """Run the parts of the test suite, each within its budget of minutes.
 
-    python tests/run_parts.py test        what any machine can run
-    python tests/run_parts.py test-all    what comes on top: takes longer, or needs more than a bare machine
-    python tests/run_parts.py nightly     what takes hours
+python tests/run_parts.py test        what any machine can run
+python tests/run_parts.py test-all    what comes on top: takes longer, or needs more than a bare machine
+python tests/run_parts.py nightly     what takes hours
 """
 
 from __future__ import annotations

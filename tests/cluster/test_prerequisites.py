@@ -79,7 +79,8 @@ def other_pythons():
     for candidate in [*installed, *filter(None, map(shutil.which, names))]:
         asked = subprocess.run(
             [candidate, "-c", "import sys; print((3, 10) <= sys.version_info[:2] <= (3, 13))"],
-            capture_output=True, text=True,
+            capture_output=True,
+            text=True,
         )
         if asked.stdout.strip() == "False":
             yield str(candidate)

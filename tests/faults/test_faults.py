@@ -9,7 +9,7 @@ import time
 import pytest
 
 from labkit import processes
-from labkit.cell import CellError, follow
+from labkit.cell import CellError, follow, interrupts_noted
 from labkit.errors import LabError
 
 from .table import ACTIVITIES, CELLS, FAULTS, IDLE_FAULTS
@@ -28,7 +28,9 @@ def table():
 def run(lab, code, deadline=None):
     """Run a cell as %%px does."""
     lab.require_running()
-    outcome = follow(lab, lab[:].execute(code, silent=False, block=False), deadline)
+    with interrupts_noted() as interrupted:
+        result = lab[:].execute(code, silent=False, block=False)
+        outcome = follow(lab, result, deadline, interrupted=interrupted)
     outcome.raise_for_failure()
     return outcome
 
