@@ -18,6 +18,8 @@ from labkit import keeper, processes
 from labkit.errors import LabError
 from labkit.launch import Plan
 
+RUNTIME = Path(jupyter_runtime_dir(), "labkit")
+"""Where each running lab has a folder of its own, private to the user, named by its id."""
 START_DEADLINE = 120.0
 """Seconds until a start that has not succeeded is given up."""
 
@@ -41,34 +43,47 @@ _ENGINE_ARGS = [
 class Engines:
     """The processes of one lab: keeper, controller, mpiexec, ranks. `client` talks to the ranks."""
 
-    def __init__(self, plan: Plan):
-        self.plan = plan
-        self.lab_id = secrets.token_hex(4)
+    def __init__(self, plan: Plan, folder: Path):
+        self.plan, self.folder = plan, folder
+        self.lab_id = folder.name
         self.client: ipp.Client | None = None
-        self._mark = {processes.MARK: self.lab_id}
-        self._folder = Path(jupyter_runtime_dir(), "labkit", self.lab_id)
-        self._folder.parent.mkdir(parents=True, exist_ok=True)
-        self._folder.mkdir(mode=0o700)
-        self._keeper = self._start_keeper()
+        self._keeper: subprocess.Popen | None = None
+
+    @classmethod
+    def start(cls, plan: Plan, owner: str) -> "Engines":
+        """Start them all; `owner` is the identity of the process that they must not outlive."""
+        RUNTIME.mkdir(parents=True, exist_ok=True)
+        engines = cls(plan, RUNTIME / secrets.token_hex(4))
+        engines.folder.mkdir(mode=0o700)
+        engines._start_keeper(owner)
         try:
-            self._start_cluster()
+            engines._start_cluster()
         except BaseException:
-            self.stop()
+            engines.stop()
             raise
+        return engines
+
+    @classmethod
+    def attach(cls, plan: Plan, folder: Path) -> "Engines | None":
+        """Those of a running lab, or None if it does not run any more."""
+        engines = cls(plan, folder)
+        if not engines.is_alive():
+            return None
+        engines.client = ipp.Client(str(folder / "security" / "ipcontroller-client.json"))
+        return engines
 
     def stop(self) -> None:
         """End every process and remove the folder with the connection files."""
         if self.client is not None:
             self.client.close(linger=0)
         processes.end_lab(self.lab_id)
-        self._keeper.wait()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        if self._keeper is not None:
+            self._keeper.wait(5)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def log(self, lines: int = 15) -> str:
         """The last lines that the ranks wrote outside of cells."""
-        text = "\n".join(
-            p.read_text(errors="replace") for p in sorted(self._folder.glob("log/ipengine*.log"))
-        )
+        text = "\n".join(p.read_text(errors="replace") for p in sorted(self.folder.glob("log/ipengine*.log")))
         return "\n".join(text.strip().splitlines()[-lines:]) or "(their log is empty)"
 
     def is_alive(self) -> bool:
@@ -85,17 +100,18 @@ class Engines:
         pid, how = self.plan.mpi.obituary(self.log(lines=200))
         return f"{ranks[pid]} died: {how}" if pid in ranks else "mpiexec died, and the ranks with it"
 
-    def _vital(self) -> dict[str, psutil.Process]:
-        return {
-            "the controller": self._cluster.controller.process,
-            "mpiexec": self._cluster.engine_set.process,
-        }
+    def _vital(self) -> dict[str, psutil.Process | None]:
+        found = keeper.vital(self.folder / keeper.WATCHED)
+        return (
+            dict(zip(("the controller", "mpiexec"), found, strict=True))
+            if found
+            else {"the controller": None}
+        )
 
-    def _start_keeper(self) -> subprocess.Popen:
-        who = [self.lab_id, str(self._folder), processes.identity(psutil.Process())]
-        return subprocess.Popen(
-            [sys.executable, keeper.__file__, *who],
-            env=os.environ | self._mark,
+    def _start_keeper(self, owner: str) -> None:
+        self._keeper = subprocess.Popen(
+            [sys.executable, "-m", "labkit.keeper", self.lab_id, str(self.folder), owner],
+            env=os.environ | {processes.MARK: self.lab_id},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -107,9 +123,10 @@ class Engines:
         config = Config()
         config.MPIEngineSetLauncher.mpi_cmd = [self.plan.mpi.mpiexec]
         config.MPIEngineSetLauncher.engine_cmd = self.plan.program()
-        self._cluster = cluster = ipp.Cluster(
+        mark = {processes.MARK: self.lab_id}
+        cluster = ipp.Cluster(
             engines="mpi",
-            profile_dir=str(self._folder),
+            profile_dir=str(self.folder),
             cluster_id="",
             cluster_file="",
             config=config,
@@ -119,11 +136,11 @@ class Engines:
             controller_args=_CONTROLLER_ARGS,
         )
         cluster.log = _quiet
-        cluster.start_controller_sync(environment=self._mark)
-        environment = self._mark | self.plan.environment()
+        cluster.start_controller_sync(environment=mark)
+        environment = mark | self.plan.environment()
         cluster.start_engines_sync(self.plan.ranks, environment=environment, engine_args=_ENGINE_ARGS)
-        vital = "\n".join(map(processes.identity, self._vital().values()))
-        self._folder.joinpath(keeper.WATCHED).write_text(vital)
+        vital = (cluster.controller.process, cluster.engine_set.process)
+        keeper.note(self.folder / keeper.WATCHED, vital)
         try:
             self.client = cluster.connect_client_sync()
         except (RuntimeError, TimeoutError):  # the keeper ends the controller when mpiexec has ended

@@ -1,8 +1,7 @@
 """A small process that ends what a `kill -9` would leave: of the owner, of the controller, of mpiexec.
 
-Started by path, so that it never imports torch. It has nothing to do but look twice a second; when
-one of those is gone it ends the lab's processes. The lab's folder it removes only if the owner is
-gone, who would otherwise want to read the log.
+It has nothing to do but look twice a second; when one of those is gone, or a shared lab has been
+idle for long, it ends the lab's processes. It imports neither torch nor ipyparallel.
 """
 
 import os
@@ -13,26 +12,43 @@ from pathlib import Path
 
 import psutil
 
-sys.path[0] = str(Path(__file__).parent)
-
-import processes  # noqa: E402
+from labkit import processes
 
 WATCHED = "watched"
-"""The file in the lab's folder that names the lab's own vital processes, once they have started."""
+"""The file in the lab's folder that names its controller and its mpiexec, once they have started."""
+HOLDER = "holder"
+"""The file that a shared lab's notebook touches with every cell; absent if the lab is not shared."""
+IDLE = 3600.0
+"""Seconds after which a shared lab that no cell was run on is ended."""
 
 
 def main(lab_id: str, folder: str, owner: str) -> None:
-    owner = processes.parse(owner)
-    while processes.is_alive(owner) and all(map(processes.is_alive, vital(Path(folder, WATCHED)))):
+    """Wait for one of the three ends of a lab, then end its processes."""
+    lab_owner, folder = processes.parse(owner), Path(folder)
+    while processes.is_alive(lab_owner) and all(map(processes.is_alive, vital(folder / WATCHED))):
+        if idle_for(folder / HOLDER) > IDLE:
+            break
         time.sleep(0.5)
     processes.end_lab(lab_id, spare=(os.getpid(),))
-    if not processes.is_alive(owner):
+    if not processes.is_alive(lab_owner) or (folder / HOLDER).exists():
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def note(file: Path, running: tuple[psutil.Process, ...]) -> None:
+    """Write down the identities of processes, all at once for whoever reads."""
+    scratch = file.with_suffix(".new")
+    scratch.write_text("\n".join(map(processes.identity, running)))
+    scratch.replace(file)
 
 
 def vital(file: Path) -> list[psutil.Process | None]:
     """The processes without which the lab is of no use."""
     return [processes.parse(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def idle_for(file: Path) -> float:
+    """Seconds since the last cell of a shared lab."""
+    return time.time() - file.stat().st_mtime if file.exists() else 0.0
 
 
 if __name__ == "__main__":

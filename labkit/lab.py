@@ -2,23 +2,24 @@
 
 >>> import labkit
 >>> lab = labkit.start(4)       # returns when every rank is ready to communicate
->>> lab[:].apply_sync(lambda: rank)
+>>> lab[:]["rank"]
 [0, 1, 2, 3]
 >>> lab.stop()
 """
 
 import atexit
 import signal
-from dataclasses import dataclass, fields
-from html import escape
 
 import ipyparallel as ipp
-import psutil
 
-from labkit import launch, processes
+from labkit import launch, ranks, warm
 from labkit.engines import Engines
 from labkit.errors import LabError
+from labkit.ranks import Rank
 from labkit.watch import State
+
+CALL_DEADLINE = 30.0
+"""Seconds within which idle ranks do what labkit itself asks of them."""
 
 _lab: "Lab | None" = None
 
@@ -34,32 +35,12 @@ def start(ranks=None, *, hosts=None, launcher=None, backend="auto", mpi="auto", 
     if _lab is None:
         _lab = Lab(plan)
     elif _lab.is_running() and _lab.plan == plan:
-        _lab.clean()
+        _lab.take_over()
     else:
         _lab.stop()
         _lab.plan = plan
         _lab.restart()
     return _lab
-
-
-@dataclass(frozen=True)
-class Rank:
-    """One rank as the table shows it; `started` is the start time of its process."""
-
-    rank: int
-    host: str
-    pid: int
-    device: str
-    backend: str
-    started: float
-
-    def process(self) -> psutil.Process | None:
-        """The living process, or None when it is gone, even if its pid is another's by now."""
-        try:
-            process = psutil.Process(self.pid)
-            return process if process.create_time() == self.started and processes.is_alive(process) else None
-        except psutil.Error:
-            return None
 
 
 class Lab:
@@ -90,21 +71,26 @@ class Lab:
         return self._engines is not None and self._engines.is_alive() and all(r.process() for r in self.ranks)
 
     def require_running(self) -> None:
-        """LabError if the lab is stopped, or if a rank has died: then what is left of it is ended."""
+        """LabError if the lab is stopped, is another notebook's by now, or has lost a rank.
+
+        What is left of a lab that lost a rank is ended.
+        """
         if self._engines is None:
             raise LabError("a cell on the ranks", self._ended, "lab.restart()")
         if self.is_running():
+            warm.require_mine(self._engines.folder)
             return
-        cause = self._engines.cause_of_death(
-            {r.pid: f"rank {r.rank} (pid {r.pid} on {r.host})" for r in self.ranks}
-        )
+        cause = self._engines.cause_of_death({r.pid: str(r) for r in self.ranks})
         self.stop()
         self._ended = cause
         raise LabError("a cell on the ranks", cause, "lab.restart(); what cells defined is lost")
 
-    def clean(self) -> None:
-        """Empty every rank's namespace, and seed again."""
-        self[:].apply_sync(_on_rank, "clean")
+    def take_over(self) -> None:
+        """Make the ranks this notebook's: whatever they run is interrupted, their namespaces are emptied."""
+        warm.take(self._engines.folder)
+        self.interrupt()
+        self.recover()
+        self._call("clean")
         self._register_magics()
 
     def restart(self, ranks: int | None = None) -> "Lab":
@@ -122,25 +108,20 @@ class Lab:
             if process is not None and (targets is None or r.rank in targets):
                 process.send_signal(signal.SIGINT)
 
-    def ask_states(self, ranks: list[int], timeout: float = 1.0) -> dict[int, State]:
-        """What these ranks do at this moment; one that does not answer in time is left out."""
-        futures = (
-            self.client._send_control_request(ranks, "labkit_state_request", {}, block=False)
-            if ranks
-            else None
-        )
-        if futures is None:
+    def ask_states(self, targets: list[int], timeout: float = 1.0) -> dict[int, State]:
+        """What these ranks do at this moment; empty if they do not all answer in `timeout` seconds."""
+        if not targets:
             return {}
+        asked = self.client._send_control_request(targets, "labkit_state_request", {}, block=False)
         try:
-            replies = futures.result(timeout)
+            told = [State(**reply["content"]["state"]) for reply in asked.result(timeout)]
         except TimeoutError:
             return {}
-        told = (State(**reply["content"]["state"]) for reply in replies)
         return {state.rank: state for state in told}
 
     def recover(self) -> None:
         """Make the process group usable again after an interrupt, on every rank at once."""
-        self[:].apply_sync(_on_rank, "recover")
+        self._call("recover")
 
     def stop(self) -> None:
         """End every process of this lab. A second call does nothing."""
@@ -155,34 +136,30 @@ class Lab:
         return tuple((r.rank, r.host, r.pid, r.device, r.backend, self._state(r)) for r in self.ranks)
 
     def __repr__(self) -> str:
-        rows = [_COLUMNS, *(tuple(map(str, row)) for row in self.status())]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = (
-            "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows
-        )
-        return "\n".join(lines)
+        return ranks.text(self.status())
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{name}</th>" for name in _COLUMNS)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(str(c))}</td>" for c in row) + "</tr>" for row in self.status()
-        )
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return ranks.html(self.status())
 
     def _start(self) -> None:
-        self._engines = Engines(self.plan)
-        atexit.register(self.stop)
+        self._engines, adopted = warm.find_or_start(self.plan)
+        if not warm.is_shared():
+            atexit.register(self.stop)
         try:
-            self.ranks = tuple(Rank(**facts) for facts in self[:].apply_sync(_on_rank, "describe"))
+            self.ranks = tuple(Rank(**facts) for facts in self._call("describe"))
             numbers = [r.rank for r in self.ranks]
             if numbers != self.client.ids:  # ipyparallel requests engine i for rank i, but may be refused
-                raise LabError(
-                    "engine i to be rank i", f"engines {self.client.ids} are ranks {numbers}", "start again"
-                )
+                found = f"engines {self.client.ids} are ranks {numbers}"
+                raise LabError("engine i to be rank i", found, "start again")
         except BaseException:
             self.stop()
             raise
+        if adopted:
+            self.take_over()
         self._register_magics()
+
+    def _call(self, function: str) -> list:
+        return self[:].apply_async(_on_rank, function).get(CALL_DEADLINE)
 
     def _register_magics(self) -> None:
         """%%px in this notebook or IPython session, if there is one."""
@@ -198,9 +175,6 @@ class Lab:
         if self._engines is None:
             return "stopped"
         return "ready" if r.process() else "dead"
-
-
-_COLUMNS = (*(f.name for f in fields(Rank) if f.name != "started"), "state")
 
 
 def _on_rank(function: str):

@@ -5,6 +5,8 @@ that those start. A `psutil.Process` remembers the start time beside the pid, so
 reach the process that was found.
 """
 
+import os
+
 import psutil
 
 MARK = "LABKIT_LAB"
@@ -12,14 +14,22 @@ MARK = "LABKIT_LAB"
 
 def of_lab(lab_id: str) -> list[psutil.Process]:
     """All living processes of one lab on this host, the keeper included."""
-    found = []
+    return [process for process, lab in _marked() if lab == lab_id]
+
+
+def of_any_lab() -> list[psutil.Process]:
+    """All living processes of all labs of this user on this host."""
+    return [process for process, _ in _marked()]
+
+
+def _marked():
     for process in psutil.process_iter():
         try:
-            if process.environ().get(MARK) == lab_id and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
+            lab = process.environ().get(MARK)
+            if lab and process.uids().real == os.getuid() and process.status() != psutil.STATUS_ZOMBIE:
+                yield process, lab
         except (psutil.Error, OSError):
             continue  # another user's, or gone since
-    return found
 
 
 def end(processes: list[psutil.Process], grace: float = 1.0) -> list[psutil.Process]:

@@ -15,7 +15,7 @@ def labs():
         if ranks not in running:
             running[ranks] = Lab(launch.plan(ranks))
         elif running[ranks].is_running():
-            running[ranks].clean()
+            running[ranks].take_over()
         else:
             running[ranks].restart()
         return running[ranks]

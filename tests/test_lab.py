@@ -145,7 +145,7 @@ def test_ending_a_lab_spares_everybody_else(labs):
 
 def test_the_connection_files_are_private_and_go_with_the_lab():
     lab = Lab(launch.plan(1))
-    folder = lab._engines._folder
+    folder = lab._engines.folder
     assert folder.stat().st_mode & 0o077 == 0
     for file in folder.glob("security/*.json"):
         assert file.stat().st_mode & 0o077 == 0

@@ -1,0 +1,58 @@
+"""The command: labkit lab | stop | bench."""
+
+import argparse
+import os
+import shutil
+import sys
+
+import psutil
+
+from labkit import processes
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one of the commands; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="labkit", description="A teaching lab for distributed deep learning."
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("lab", help="open JupyterLab; its notebooks share one warm lab", add_help=False)
+    commands.add_parser("stop", help="end every lab of yours on this machine, also what a crash left")
+    commands.add_parser("bench", help="measure against the peers: collectives", add_help=False)
+    args, rest = parser.parse_known_args(argv)
+    return {"lab": lab, "stop": stop, "bench": bench}[args.command](rest)
+
+
+def lab(arguments: list[str]) -> int:
+    """JupyterLab, which owns the lab that its notebooks share and takes it along when it ends."""
+    from labkit.warm import SERVER
+
+    os.environ[SERVER] = processes.identity(psutil.Process())  # execv keeps pid and start time
+    as_root = ["--allow-root"] if os.geteuid() == 0 else []
+    os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", *as_root, *arguments])
+
+
+def stop(arguments: list[str]) -> int:
+    """End what carries labkit's mark and is ours, by pid and start time."""
+    from labkit.engines import RUNTIME
+
+    found = processes.of_any_lab()
+    processes.end(found)
+    for folder in RUNTIME.glob("*"):
+        shutil.rmtree(folder, ignore_errors=True)
+    print(f"{len(found)} processes ended" if found else "no lab is running")
+    return 0
+
+
+def bench(arguments: list[str]) -> int:
+    """Named benchmarks; each prints a table of ratios of medians."""
+    from labkit.bench import collectives
+
+    if arguments[:1] != ["collectives"]:
+        print("labkit bench collectives [--help]", file=sys.stderr)
+        return 2
+    return collectives.main(arguments[1:]) or 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
