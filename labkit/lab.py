@@ -18,6 +18,7 @@ import psutil
 from labkit import launch, processes
 from labkit.engines import Engines
 from labkit.errors import LabError
+from labkit.watch import State
 
 _lab: "Lab | None" = None
 
@@ -110,6 +111,22 @@ class Lab:
             process = r.process()
             if process is not None and (targets is None or r.rank in targets):
                 process.send_signal(signal.SIGINT)
+
+    def ask_states(self, ranks: list[int], timeout: float = 1.0) -> dict[int, State]:
+        """What these ranks do at this moment; one that does not answer in time is left out."""
+        futures = (
+            self.client._send_control_request(ranks, "labkit_state_request", {}, block=False)
+            if ranks
+            else None
+        )
+        if futures is None:
+            return {}
+        try:
+            replies = futures.result(timeout)
+        except TimeoutError:
+            return {}
+        told = (State(**reply["content"]["state"]) for reply in replies)
+        return {state.rank: state for state in told}
 
     def recover(self) -> None:
         """Make the process group usable again after an interrupt, on every rank at once."""

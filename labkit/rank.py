@@ -6,6 +6,7 @@ A rank registers only when it can communicate, so a lab that has started is read
 import os
 import random
 import socket
+from dataclasses import asdict
 from datetime import timedelta
 
 import numpy
@@ -13,6 +14,8 @@ import torch
 import torch.distributed as dist
 from ipyparallel.engine.app import IPEngine
 from mpi4py import MPI
+
+from labkit import interrupts, observe
 
 GROUP_TIMEOUT = timedelta(minutes=30)
 
@@ -105,12 +108,24 @@ def recover() -> None:
 
 
 class RankEngine(IPEngine):
-    """An ipyparallel engine whose namespace holds what a lesson needs and nothing else."""
+    """An ipyparallel engine whose namespace holds what a lesson needs and nothing else.
+
+    Its control thread answers while a cell runs: `labkit_state_request` with what this rank does.
+    """
 
     def init_engine(self):
         super().init_engine()
         self.init_mpi = ""  # ipyparallel would put three names of its own into the namespace
         self.user_ns = names()
+
+    async def complete_registration(self, *args):
+        await super().complete_registration(*args)
+        interrupts.install(self.kernel)
+        self.kernel.control_handlers["labkit_state_request"] = self._tell_state
+
+    def _tell_state(self, stream, ident, parent):
+        content = {"status": "ok", "state": asdict(observe.state(self.id))}
+        self.session.send(stream, "labkit_state_reply", content, parent, ident=ident)
 
 
 def main() -> None:

@@ -25,6 +25,15 @@ class Failure:
         lines = re.findall(r"^Cell In\[\d+\], line (\d+).*?^-+> \1 (.*?)$", plain, re.M | re.S)
         return f"line {lines[-1][0]}: {lines[-1][1].strip()}" if lines else ""
 
+    def is_interrupt(self) -> bool:
+        """Whether it came from an interrupt and not from the cell."""
+        return self.name == "KeyboardInterrupt"
+
+    def in_one_line(self) -> str:
+        """ "ValueError: bad (line 2: raise ValueError("bad"))"."""
+        first, place = self.message.strip().split("\n")[0], self.place()
+        return self.name + (f": {first}" if first else "") + (f" ({place})" if place else "")
+
 
 @dataclass(frozen=True)
 class Said:
@@ -69,7 +78,7 @@ def text(said: Sequence[Said]) -> str:
 
 def failures(said: Sequence[Said]) -> str:
     """One line per distinct failure: who, what, where."""
-    found = ((f"{_oneline(s.failure)}", s.rank) for s in said if s.failure)
+    found = ((s.failure.in_one_line(), s.rank) for s in said if s.failure)
     return "\n".join(f"{ranks(who)}: {line}" for line, who in _together(found))
 
 
@@ -77,12 +86,6 @@ def whereabouts(said: Sequence[Said]) -> str:
     """One line per distinct place in the cell at which ranks stood: "ranks 0-1 at line 3: ..."."""
     places = ((s.failure.place() or "no line of the cell", s.rank) for s in said if s.failure)
     return "\n".join(f"{ranks(who)} at {place}" for place, who in _together(places))
-
-
-def _oneline(failure: Failure) -> str:
-    place = failure.place()
-    message = failure.message.strip().split("\n")[0]
-    return failure.name + (f": {message}" if message else "") + (f" ({place})" if place else "")
 
 
 def _together(pairs: Iterable[tuple[str, int]]) -> list[tuple[str, list[int]]]:

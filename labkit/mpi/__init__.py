@@ -1,0 +1,35 @@
+"""The torch.distributed backend "mpi" for stock torch wheels, on mpi4py.
+
+    $ mpiexec -n 4 python script.py
+
+with `torch.distributed.init_process_group("mpi")` in the script needs no import of labkit. Importing
+this module imports neither torch nor MPI; the first use does.
+"""
+
+__all__ = ["MismatchError", "Status", "TaintedError", "init", "recover", "register", "status"]
+
+_WHERE = {
+    "MismatchError": "errors", "TaintedError": "errors", "Status": "waiting", "status": "waiting",
+    "recover": "recovery", "register": "registration",
+}  # fmt: skip
+
+
+def init(**options):
+    """Initialise the default group on MPI; `options` go to `dist.init_process_group`.
+
+    The same as that call with "mpi", for processes in which torch's entry point did not act.
+    """
+    import torch.distributed as dist
+
+    from labkit.mpi.registration import register
+
+    register()
+    dist.init_process_group("mpi", **options)
+
+
+def __getattr__(name):
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)

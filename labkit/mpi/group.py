@@ -1,0 +1,208 @@
+"""The process group: torch's verbs on one side, channels and works on the other."""
+
+import torch
+import torch.distributed as dist
+
+from labkit.errors import LabError
+from labkit.mpi.call import Call
+from labkit.mpi.channel import Channel
+from labkit.mpi.checks import Agreement
+from labkit.mpi.errors import CommunicationError, TaintedError
+from labkit.mpi.runtime import MPI
+from labkit.mpi.work import Receive, Work, progress
+
+_deferred = {}  # groups that hold works which wait for their turn; a dict, for its order
+
+
+class Group(dist.ProcessGroup):
+    """A group of ranks: how calls are posted, given up and recovered.
+
+    Calls are posted in order. One that waits for its check, or that is too large to be posted
+    at once, stays at the head of `queue`, and every wait of this process moves all queues on: a
+    rank that blocks in one group must not hold up another.
+    """
+
+    def __init__(self, world, key, ranks, comms, name, timeout, store):
+        super().__init__(comms[0].rank, comms[0].size)
+        self.world, self.key, self.ranks, self.store = world, key, tuple(ranks), store
+        self.me, self.members = comms[0].rank, comms[0].size
+        self.seconds = timeout.total_seconds()
+        self.named, self.described = name, ""
+        self.sequence = 0
+        self.connect(comms)
+        world.groups[key] = self
+
+    def connect(self, comms):
+        """Start on fresh communicators, with nothing in flight."""
+        self.data, self.side = Channel(comms[0]), Channel(comms[1])
+        self.tainted, self.queue = None, []
+
+    # Posting
+
+    def begin(self, verb, steps, results, tensors, *, after=None, blocks=((), ()), window=None, **about):
+        """Every collective passes here on its way to MPI."""
+        if "root" in about:
+            about["root"] = self.ranks[about["root"]]
+        call = Call(verb, self.named, self.ranks, tensors, **about)
+        self.refuse_if_tainted(call)
+        self.sequence += 1
+        call.sequence = self.sequence
+        work = Work(self, call, steps, results, window, after)
+        try:
+            with progress:
+                if self.world.checked:
+                    work.agreement = Agreement(self.side, call, *blocks)
+                self.queue.append(work)
+                self.pump()
+        except KeyboardInterrupt:
+            self.give_up(work)
+            raise
+        if work.error is not None:
+            raise work.error
+        return work
+
+    def begin_message(self, work, step):
+        """Every send and receive passes here on its way to MPI."""
+        self.refuse_if_tainted(work.call)
+        work.steps = iter([step])
+        try:
+            with progress:
+                work.post()
+                work.steps = None
+        except KeyboardInterrupt:
+            self.give_up(work)
+            raise
+        return work
+
+    def pump(self):
+        """Post from the head of the queue whatever may be posted now."""
+        queue = self.queue
+        while queue:
+            work = queue[0]
+            try:
+                if work.agreement is not None and not work.agreement.reached():
+                    break
+                work.agreement = None
+                # A call behind it may be waited for first: then the order of posting must be kept.
+                work.post(everything=len(queue) > 1)
+            except (LabError, ValueError, MPI.Exception) as error:
+                work.fail(error)
+            if work.steps is not None:
+                break
+            queue.pop(0)
+        if queue:
+            _deferred[self] = True
+        else:
+            _deferred.pop(self, None)
+
+    @staticmethod
+    def pump_all():
+        if _deferred:
+            for group in list(_deferred):
+                group.pump()
+        return True
+
+    # Giving up
+
+    def refuse_if_tainted(self, call):
+        if self.tainted is not None:
+            file, line = self.tainted.place or (None, 0)
+            raise TaintedError(
+                f"{call} on group {self.named!r}", f"{self.tainted} at {file}, line {line}, was given up on this rank",
+                "call labkit.mpi.recover() on every rank",
+            )  # fmt: skip
+
+    def give_up(self, work):
+        """Leave a call that was interrupted or came to its deadline.
+
+        A receive is taken back and the group stays as it was. Anything else cannot be: other
+        ranks may have it, or have it halfway.
+        """
+        with progress:
+            if isinstance(work, Receive):
+                for step in list(work.flying):
+                    if step in self.data.flying:
+                        self.data.cancel(step)
+            else:
+                work.call.locate()
+                self.tainted = self.tainted or work.call
+            work.fail(CommunicationError(str(work.call), "it was interrupted", "call it again"))
+
+    def shutdown(self):
+        """Called by destroy_process_group. Communicators with something in flight are kept."""
+        self.world.groups.pop(self.key, None)
+        _deferred.pop(self, None)
+        if self.data.closed or MPI.Is_finalized():
+            return
+        if self.tainted or self.data.flying or self.side.flying:
+            self.world.abandoned[self.key] = self
+            return
+        for channel in (self.data, self.side):
+            channel.closed = True
+            channel.comm.Free()
+
+    def abort(self):
+        self.tainted = self.tainted or Call("abort", self.named, self.ranks)
+
+    # What torch asks of a ProcessGroup
+
+    def rank(self):
+        return self.me
+
+    getRank = rank
+
+    def size(self):
+        return self.members
+
+    getSize = size
+
+    def name(self):
+        return "mpi"
+
+    getBackendName = _get_backend_name = name
+
+    def _set_group_name(self, name):
+        self.named = name
+
+    setGroupName = _set_group_name
+
+    def getGroupName(self):
+        return self.named
+
+    group_name = property(getGroupName)
+
+    def _set_group_desc(self, text):
+        self.described = text
+
+    setGroupDesc = _set_group_desc
+
+    def getGroupDesc(self):
+        return self.described
+
+    group_desc = property(getGroupDesc)
+
+    def get_group_store(self):
+        return self.store
+
+    def set_timeout(self, timeout):
+        self.seconds = timeout.total_seconds()
+
+    _set_default_timeout = set_timeout
+
+    @property
+    def _device_types(self):
+        return [torch.device("cpu")]
+
+    def _get_backend(self, device):
+        return self
+
+    supports_coalescing = supports_splitting = supports_shrinking = supports_time_estimate = False
+
+    def supports_tensor_alloc(self, device):
+        return False
+
+    def _set_sequence_number_for_group(self):
+        pass
+
+    def _get_sequence_number_for_group(self):
+        return self.sequence

@@ -1,0 +1,85 @@
+"""send and recv, and what checked mode adds to a message.
+
+MPI matches a message by source and tag alone: a receive of other dtype or size gets wrong numbers
+without a word. In checked mode each message ends in a trailer that says what the sender meant; the
+receiver compares. The trailer travels in the same message, so it needs no second one and no order.
+"""
+
+from labkit.mpi import steps
+from labkit.mpi.buffers import flat, memory
+from labkit.mpi.call import dtype_name
+from labkit.mpi.errors import MismatchError
+from labkit.mpi.runtime import MPI
+
+_TRAILER = 256  # bytes
+
+
+def send(tensor, rank, tag, call, checked):
+    """The step that sends a tensor. Checked, it is done only when its receive has started."""
+    numbers, _ = flat(tensor)
+    if not checked:
+        return steps.send(numbers, rank, tag)
+    file, line = call.locate()
+    text = f"{_kind(tensor)}|{call} at {file}, line {line}"
+    trailer = bytearray(text.encode()[:_TRAILER].ljust(_TRAILER))
+    return _in_two_parts("Issend", numbers, trailer, rank, tag)
+
+
+def receive(tensor, rank, tag, call, checked, status):
+    """The step that receives into a tensor; its `finish` compares it with what was sent."""
+    numbers, back = flat(tensor, read=False)
+    if not checked:
+        step = steps.receive(numbers, rank, tag)
+        step.finish = lambda: _complete(numbers, back, call, status)
+        return step
+    trailer = bytearray(_TRAILER)
+    step = _in_two_parts("Irecv", numbers, trailer, rank, tag)
+    free = step.finish
+
+    def finish():
+        free()
+        _compare(tensor, numbers, trailer, call, status)
+        if back is not None:
+            back()
+
+    step.finish = finish
+    return step
+
+
+def _in_two_parts(verb, numbers, trailer, rank, tag):
+    """One message of two blocks of memory, without a copy."""
+    tail = MPI.Get_address(trailer)
+    kind = MPI.Datatype.Create_struct(
+        [numbers.nbytes, _TRAILER], [numbers.data_ptr(), tail], [MPI.BYTE, MPI.BYTE]
+    ).Commit()  # fmt: skip
+    return steps.Step(verb, ([MPI.BOTTOM, 1, kind], rank, tag), None, (numbers, trailer), kind.Free)
+
+
+def _kind(tensor):
+    return f"{dtype_name(tensor.dtype)} {tensor.numel()}"
+
+
+def _compare(tensor, numbers, trailer, call, status):
+    got = status.Get_count(MPI.BYTE) - _TRAILER
+    if got == numbers.nbytes:
+        sent = bytes(trailer)
+    else:  # a shorter message: its trailer lies somewhere in our numbers
+        sent = bytes(memory(numbers)[max(got, 0) :]) + bytes(trailer)
+    kind, _, text = sent[:_TRAILER].decode(errors="replace").partition("|")
+    if kind != _kind(tensor):
+        raise _mismatch(call, f"rank {call.ranks[0]} sent {text.rstrip()}" if text else f"{got} bytes were sent")
+
+
+def _complete(numbers, back, call, status):
+    got = status.Get_count(MPI.BYTE)
+    if got != numbers.nbytes:
+        raise _mismatch(call, f"{got} bytes were sent, {numbers.nbytes} fit")
+    if back is not None:
+        back()
+
+
+def _mismatch(call, found):
+    file, line = call.place or call.locate()
+    return MismatchError(
+        f"{call} at {file}, line {line}", found, "send and receive tensors of one dtype and one number of elements"
+    )

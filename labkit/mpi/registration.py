@@ -1,0 +1,57 @@
+"""How torch learns of this backend, as "mpi" and as "mpi4py". Imports neither MPI nor the groups.
+
+A stock wheel knows the name "mpi" and has no class behind it, so the class is put there. Its
+branch for "mpi" also passes a placeholder where a store belongs, and drops the timeout; the helper that
+makes groups is wrapped to hand over both.
+"""
+
+import torch.distributed as dist
+from torch.distributed import distributed_c10d as c10d
+
+_asked = []  # what torch's helper was asked for, while it makes a group of ours
+
+
+class ProcessGroupMPI:
+    """What torch calls for backend "mpi"."""
+
+    @staticmethod
+    def create(ranks):
+        from labkit.mpi.create import create_group
+
+        return create_group(list(ranks), *_asked[-1])
+
+
+def _create_mpi4py(options, _):
+    from labkit.mpi.create import create_group
+
+    return create_group(
+        list(options.global_ranks_in_group), options.group_id, options.timeout, options.store,
+        expected=(options.group_rank, options.group_size),
+    )  # fmt: skip
+
+
+def register():
+    """Make "mpi" and "mpi4py" known to torch.distributed. Idempotent; a torch built with MPI keeps its own."""
+    if "MPI4PY" not in dist.Backend._plugins:
+        dist.Backend.register_backend("mpi4py", _create_mpi4py, extended_api=True, devices=["cpu"])
+    if not c10d._MPI_AVAILABLE:
+        c10d._MPI_AVAILABLE = True
+        c10d.ProcessGroupMPI = dist.ProcessGroupMPI = ProcessGroupMPI
+        c10d._new_process_group_helper = _with_store(c10d._new_process_group_helper)
+
+
+def _with_store(helper):
+    def new_process_group_helper(size, rank, ranks, backend, store, name, *args, timeout=None, **kwargs):
+        if backend == dist.Backend.MPI:
+            from labkit.mpi.create import default_store
+
+            if not ranks:
+                store = default_store()
+            _asked.append((name, timeout, store))
+        try:
+            return helper(size, rank, ranks, backend, store, name, *args, timeout=timeout, **kwargs)
+        finally:
+            if backend == dist.Backend.MPI:
+                _asked.pop()
+
+    return new_process_group_helper

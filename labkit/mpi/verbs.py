@@ -1,0 +1,164 @@
+"""MPIProcessGroup: torch's names and option objects, each mapped to one call of `begin`."""
+
+from labkit.errors import LabError
+from labkit.mpi import collectives, messages, steps
+from labkit.mpi.buffers import op_name
+from labkit.mpi.call import Call
+from labkit.mpi.group import Group
+from labkit.mpi.runtime import MPI
+from labkit.mpi.work import Receive, Work
+
+
+def _op(opts):
+    name = op_name(opts.reduceOp) if opts is not None else "SUM"
+    if name == "PREMUL_SUM":
+        raise LabError("ReduceOp.PREMUL_SUM", "only NCCL has it", "multiply the tensor, then use ReduceOp.SUM")
+    return name
+
+
+class MPIProcessGroup(Group):
+    """All verbs of torch.distributed for dense tensors. Ranks are ranks in the group.
+
+    torch has had several names for some verbs; the old ones are aliases.
+    """
+
+    def allreduce(self, tensors, opts=None):
+        op = _op(opts)
+        tensors = [tensors] if not isinstance(tensors, (list, tuple)) else list(tensors)
+        plan = collectives.all_reduce(tensors, op, self.members)
+        return self.begin("all_reduce", plan, tensors, tensors, op=op, window=collectives.WINDOW)
+
+    allreduce_coalesced = allreduce
+
+    def reduce(self, tensors, opts):
+        op, root = _op(opts), opts.rootRank
+        plan = collectives.reduce(tensors[0], op, root, self.me, self.members)
+        return self.begin("reduce", plan, list(tensors), tensors, op=op, root=root)
+
+    def broadcast(self, tensors, opts):
+        plan = collectives.broadcast(tensors, opts.rootRank, self.me)
+        return self.begin("broadcast", plan, list(tensors), tensors, root=opts.rootRank)
+
+    def all_gather_single(self, output, input, opts=None):
+        return self.all_gather_single_coalesced([output], [input], opts)
+
+    _allgather_base = all_gather_single
+
+    def all_gather_single_coalesced(self, outputs, inputs, opts=None):
+        for target, source in zip(outputs, inputs, strict=True):
+            _expect("all_gather_into_tensor", target.numel(), source.numel() * self.members, "output", source, target)
+        plan = _chain(collectives.all_gather_into(t, s, self.me) for t, s in zip(outputs, inputs, strict=True))
+        return self.begin("all_gather_into_tensor", plan, list(outputs), inputs)
+
+    allgather_into_tensor_coalesced = all_gather_single_coalesced
+
+    def allgather(self, outputs, inputs, opts=None):
+        for targets, source in zip(outputs, inputs, strict=True):
+            _expect("all_gather", len(targets), self.members, "output list", source, *targets)
+            _expect("all_gather", targets[self.me].numel(), source.numel(), f"output {self.me}", source)
+        plan = _chain(collectives.all_gather(t, s) for t, s in zip(outputs, inputs, strict=True))
+        # Ranks may give different sizes; what they must agree on is the list of all sizes.
+        same = [tuple(t.shape) for targets in outputs for t in targets]
+        return self.begin("all_gather", plan, outputs[0] if len(outputs) == 1 else outputs, inputs, same=same)
+
+    def allgather_coalesced(self, output_lists, inputs, opts=None):
+        by_input = [[of_rank[k] for of_rank in output_lists] for k in range(len(inputs))]
+        return self.allgather(by_input, inputs, opts)
+
+    def gather(self, outputs, inputs, opts):
+        targets = outputs[0] if self.me == opts.rootRank else []
+        if targets:
+            _expect("gather", len(targets), self.members, "output list", inputs[0], *targets)
+        plan = collectives.gather(targets, inputs[0], opts.rootRank)
+        return self.begin("gather", plan, targets, inputs, root=opts.rootRank)
+
+    def scatter(self, outputs, inputs, opts):
+        sources = inputs[0] if self.me == opts.rootRank else []
+        if sources:
+            _expect("scatter", len(sources), self.members, "input list", outputs[0], *sources)
+        plan = collectives.scatter(outputs[0], sources, opts.rootRank)
+        return self.begin("scatter", plan, list(outputs), outputs, root=opts.rootRank)
+
+    def reduce_scatter_single(self, output, input, opts=None):
+        return self.reduce_scatter_single_coalesced([output], [input], opts)
+
+    _reduce_scatter_base = reduce_scatter_single
+
+    def reduce_scatter_single_coalesced(self, outputs, inputs, opts=None):
+        op = _op(opts)
+        for target, source in zip(outputs, inputs, strict=True):
+            _expect("reduce_scatter_tensor", source.numel(), target.numel() * self.members, "input", source, target)
+        plan = _chain(
+            collectives.reduce_scatter(t, s, op, self.members) for t, s in zip(outputs, inputs, strict=True)
+        )
+        return self.begin("reduce_scatter_tensor", plan, list(outputs), inputs, op=op)
+
+    reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
+
+    def reduce_scatter(self, outputs, inputs, opts=None):
+        op = _op(opts)
+        for target, sources in zip(outputs, inputs, strict=True):
+            _expect("reduce_scatter", len(sources), self.members, "input list", target, *sources)
+        plan = _chain(
+            collectives.reduce_scatter_list(t, s, op, self.me, self.members)
+            for t, s in zip(outputs, inputs, strict=True)
+        )
+        return self.begin("reduce_scatter", plan, list(outputs), [t for sources in inputs for t in sources], op=op)
+
+    def all_to_all_single(self, output, input, output_splits, input_splits, opts=None):
+        take = collectives.blocks(output, output_splits, self.members)
+        give = collectives.blocks(input, input_splits, self.members)
+        plan = collectives.all_to_all_single(output, input, take, give)
+        return self.begin("all_to_all_single", plan, [output], [input], blocks=(give, take), same="")
+
+    alltoall_base = all_to_all_single
+
+    def alltoall(self, outputs, inputs, opts=None):
+        give, take = [t.numel() for t in inputs], [t.numel() for t in outputs]
+        _expect("all_to_all", len(inputs), self.members, "input list", *inputs, *outputs)
+        _expect("all_to_all", len(outputs), self.members, "output list")
+        plan = collectives.all_to_all(outputs, inputs)
+        return self.begin("all_to_all", plan, list(outputs), inputs, blocks=(give, take), same="")
+
+    def barrier(self, opts=None):
+        return self.begin("barrier", iter([steps.barrier()]), [], [])
+
+    # Messages
+
+    def send(self, tensors, rank, tag=0):
+        call = Call("send", self.named, self._partner("send", rank), tensors, tag=tag)
+        step = messages.send(tensors[0], rank, tag, call, self.world.checked)
+        return self.begin_message(Work(self, call, (), list(tensors)), step)
+
+    def recv(self, tensors, rank, tag=0):
+        return self._receive(tensors, rank, tag, self._partner("recv", rank))
+
+    def recv_anysource(self, tensors, tag=0):
+        return self._receive(tensors, MPI.ANY_SOURCE, tag, tuple(r for r in self.ranks if r != self.ranks[self.me]))
+
+    def _partner(self, verb, rank):
+        if not 0 <= rank < self.members:
+            raise LabError(
+                f"{verb} with rank {rank}", f"group {self.named!r} has ranks 0 to {self.members - 1}", "use one of these"
+            )
+        return (self.ranks[rank],)
+
+    def _receive(self, tensors, rank, tag, ranks):
+        call = Call("recv", self.named, ranks, tensors, tag=tag)
+        work = Receive(self, call, (), list(tensors))
+        step = messages.receive(tensors[0], rank, tag, call, self.world.checked, work.received)
+        return self.begin_message(work, step)
+
+
+def _chain(plans):
+    for plan in plans:
+        yield from plan
+
+
+def _expect(verb, found, wanted, what, *tensors):
+    """Refuse what MPI would take and get wrong: a size or a dtype that does not fit the others."""
+    if found != wanted:
+        raise LabError(f"{verb} with {what} of {wanted}", f"{what} of {found}", f"give the {what} that size")
+    dtypes = {t.dtype for t in tensors}
+    if len(dtypes) > 1:
+        raise LabError(f"{verb} of one dtype", f"{', '.join(sorted(map(str, dtypes)))}", "convert the tensors first")

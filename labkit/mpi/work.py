@@ -1,0 +1,163 @@
+"""Work: one call under way, from the first step posted to the last tensor written."""
+
+import threading
+from collections import deque
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+from labkit.mpi.runtime import MPI
+
+from labkit.errors import LabError
+from labkit.mpi.errors import CommunicationError, DeadlineError, MismatchError
+from labkit.mpi.waiting import wait_until
+
+# Completing a request and running what follows must happen once, whichever thread polls.
+progress = threading.RLock()
+
+
+class Work(dist.Work):
+    """Returned by every verb. All communication of a group begins and ends here.
+
+    Steps are posted by the group in the order of the calls; at most `window` of them are in
+    flight, so that a large all_reduce is a pipeline of small ones. `agreement` is the pending
+    check of checked mode: no step is posted before it is reached.
+    """
+
+    def __init__(self, group, call, steps, results, window=None, after=None):
+        super().__init__()
+        self.group, self.call, self.channel, self.results = group, call, group.data, results
+        self.steps, self.window, self.after = iter(steps), window, after
+        self.flying = deque()
+        self.agreement = self.error = self.future = self.received = None
+        self.done = False
+
+    # Progress
+
+    def post(self, everything=False):
+        """Post steps up to the window, or all that are left."""
+        while self.steps is not None and (
+            everything or self.window is None or len(self.flying) < self.window
+        ):
+            step = next(self.steps, None)
+            if step is None:
+                self.steps = None
+            else:
+                self.channel.post(step)
+                self.flying.append(step)
+
+    def poll(self):
+        """Move on without blocking; whether this work is done."""
+        if self.done:
+            return True
+        if not progress.acquire(blocking=False):
+            return False
+        try:
+            return self.done or self._advance()
+        except LabError as error:
+            self.fail(error)
+        except MPI.Exception as error:
+            self.fail(self._explain(error))
+        finally:
+            progress.release()
+        return True
+
+    def _advance(self):
+        if self.channel.closed:
+            self.fail(CommunicationError(
+                str(self.call), "labkit.mpi.recover() was called since and ended it", "call it again"
+            ))  # fmt: skip
+            return True
+        if self.group.pump_all() and self.done:
+            return True
+        while self.flying:
+            if not self.channel.test(self.flying[0], self.received):
+                return False
+            self.flying.popleft()
+            self.post()
+        if self.steps is not None:
+            return False
+        if self.after is not None:
+            self.after()
+        self.finish()
+        return True
+
+    def _explain(self, error):
+        if error.Get_error_class() == MPI.ERR_TRUNCATE:
+            found, fix = "the message is longer than that", "receive into a tensor as large as the one sent"
+            return MismatchError(f"{self.call}, {_line(self.call)}", found, fix)
+        return CommunicationError(str(self.call), f"MPI: {error.Get_error_string()}", "labkit.mpi.recover()")
+
+    def fail(self, error):
+        self.error = error
+        self.finish()
+
+    def finish(self):
+        self.done, self.steps, self.after, self.agreement = True, None, None, None
+        self.flying.clear()
+
+    # What torch asks of a Work
+
+    def wait(self, timeout=timedelta(0)):
+        """Block until done. KeyboardInterrupt, DeadlineError and MismatchError come out of here."""
+        if not self.done:
+            seconds = timeout.total_seconds()
+            if seconds <= 0:
+                seconds = self.group.seconds
+            try:
+                in_time = wait_until(self.poll, seconds, self.call, self)
+            except KeyboardInterrupt:
+                self.group.give_up(self)
+                raise
+            if not in_time:
+                self.group.give_up(self)
+                self.error = DeadlineError(
+                    f"{self.call} on group {self.group.group_name!r}, {_line(self.call)}",
+                    f"not done after {seconds:g} s on rank {dist.get_rank() if dist.is_initialized() else '?'}",
+                    "see which rank did not take part; then labkit.mpi.recover() on every rank",
+                )
+        if self.error is not None:
+            raise self.error
+        return True
+
+    def get_future(self):
+        """A future that is complete already: torch waits for futures in C++, deaf to interrupts."""
+        if self.future is None:
+            self.wait()
+            self.future = torch.futures.Future()
+            self.future.set_result(self.results)
+        return self.future
+
+    def is_completed(self):
+        return self.poll()
+
+    def is_success(self):
+        return self.done and self.error is None
+
+    def exception(self):
+        return self.error
+
+    def result(self):
+        return self.results
+
+    def synchronize(self):
+        self.wait()
+
+    def source_rank(self):
+        """Rank in the group that a receive got its message from."""
+        return self.received.Get_source()
+
+    _source_rank = source_rank
+
+
+def _line(call):
+    file, line = call.place or (None, 0)
+    return f"{file}, line {line}"
+
+
+class Receive(Work):
+    """A Work that knows where its message came from, and that can be taken back."""
+
+    def __init__(self, group, call, steps, results, after=None):
+        super().__init__(group, call, steps, results, after=after)
+        self.received = MPI.Status()

@@ -1,0 +1,159 @@
+"""What all groups of this process share: MPI itself, hidden communicators, and a store.
+
+Nothing here blocks without a way out. MPI's own constructors of communicators do block, in C and
+deaf to interrupts, so ranks first meet at a gate that polls, and call MPI once all are there.
+"""
+
+import atexit
+import hashlib
+import os
+import sys
+
+import torch
+import torch.distributed as dist
+
+from labkit.errors import LabError
+from labkit.mpi import steps
+from labkit.mpi.call import Call
+from labkit.mpi.channel import Channel
+from labkit.mpi.errors import CommunicationError, DeadlineError, MismatchError, TaintedError
+from labkit.mpi.runtime import MPI, STARTED_HERE
+from labkit.mpi.store import connect, serve
+from labkit.mpi.waiting import wait_until
+
+_GATE, _GROUP = 1, 2  # tags on the control communicator
+_PATIENCE = 1800.0  # seconds: torch's default timeout
+
+
+class World:
+    """One per process, made by the first group and kept when groups are destroyed.
+
+    `control` carries gates and the address of the store. `rescue` carries nothing but recovery,
+    so it is clean whatever was given up on the others.
+    """
+
+    def __init__(self, control, rescue):
+        self.control, self.rescue = Channel(control), Channel(rescue)
+        self.rank, self.size = control.rank, control.size
+        self.groups = {}  # key -> group, in the order of creation
+        self.abandoned = {}  # key -> destroyed groups that still have something in flight
+        self.generation = 0  # how often a default group was made: its sub-groups reuse names
+        self.tainted = None
+        hosts = self._all_gather(MPI.Get_processor_name())
+        served, address = serve(len(set(hosts)) > 1) if self.rank == 0 else (None, "")
+        # The first rank decides for all: a check that only some ranks take part in would hang.
+        address, checked = self._all_gather(f"{address}|{os.environ.get('LABKIT_CHECK', '')}")[0].split("|")
+        self.checked = checked not in ("", "0")
+        self.store = served or connect(address)
+
+    def _all_gather(self, text, width=1024):
+        mine = torch.frombuffer(bytearray(text.encode().ljust(width)), dtype=torch.uint8)
+        texts = torch.empty(self.size, width, dtype=torch.uint8)
+        step = steps.all_gather(mine, texts.view(-1), -1)
+        self.control.post(step)
+        self._wait(Call("init_process_group", "world", range(self.size)), [step], _PATIENCE)
+        return [bytes(row).decode().rstrip() for row in texts.numpy()]
+
+    def _wait(self, call, pending, seconds):
+        test = self.control.test
+        try:
+            if wait_until(lambda: all([test(step) for step in pending]), seconds, call):
+                return
+        except KeyboardInterrupt:
+            self.tainted = call
+            raise
+        self.tainted = call
+        raise DeadlineError(
+            f"{call} on group {call.group!r}", f"not every rank of {list(call.ranks)} called it within {seconds:g} s",
+            "every rank must call it, in the same order; then labkit.mpi.recover() on every rank",
+        )  # fmt: skip
+
+    def gate(self, ranks, label, seconds):
+        """Return when every rank in `ranks` stands here with the same label."""
+        if self.tainted:
+            raise TaintedError(f"group {label!r}", f"{self.tainted} was given up", "labkit.mpi.recover() on every rank")
+        call = Call("new_group", label, tuple(ranks))
+        call.locate()
+        mark = hashlib.blake2b(repr((label, tuple(ranks))).encode(), digest_size=16).digest()
+        mine = torch.frombuffer(bytearray(mark), dtype=torch.uint8)
+        leader, others = ranks[0], ranks[1:]
+        if self.rank == leader:
+            marks = {rank: torch.empty_like(mine) for rank in others}
+            self._exchange(call, [], marks.items(), seconds)
+            verdict = torch.tensor([all(torch.equal(mine, other) for other in marks.values())])
+            self._exchange(call, [(rank, verdict) for rank in others], [], seconds)
+        else:
+            verdict = torch.tensor([False])
+            self._exchange(call, [(leader, mine)], [(leader, verdict)], seconds)
+        if not verdict:
+            raise MismatchError(
+                f"new_group({list(ranks)}), here group {label!r}", "another rank of it is making another group",
+                "call new_group in the same order, with the same ranks, on every rank",
+            )  # fmt: skip
+
+    def _exchange(self, call, given, taken, seconds):
+        pending = [steps.receive(tensor, rank, _GATE) for rank, tensor in taken]
+        pending += [steps.send(tensor, rank, _GATE) for rank, tensor in given]
+        for step in pending:
+            self.control.post(step)
+        self._wait(call, pending, seconds)
+
+    def communicators(self, ranks, label, seconds=_PATIENCE):
+        """Two fresh communicators over `ranks`, a list of world ranks: for data, and for checks."""
+        self.gate(ranks, label, seconds)
+        return self.fresh(ranks)
+
+    def fresh(self, ranks):
+        """The same without a gate: the caller knows that all ranks are here."""
+        group = self.control.comm.Get_group().Incl(ranks)
+        comm = self.control.comm.Create_group(group, tag=_GROUP)
+        return comm, comm.Dup()
+
+
+_world = None
+_begun = []  # communicators under construction: an interrupted start goes on where it was
+
+
+def world():
+    """The World of this process; the first call is collective over all MPI processes."""
+    global _world
+    if _world is None:
+        if MPI.Is_finalized():
+            raise LabError("a process group on MPI", "MPI is finalised in this process", "start a new process")
+        if not _begun:
+            _begun.extend(MPI.COMM_WORLD.Idup() for _ in range(2))
+        call = Call("init_process_group", "world", range(MPI.COMM_WORLD.size))
+        if not wait_until(lambda: all([request.Test() for _, request in _begun]), _PATIENCE, call):
+            raise CommunicationError(str(call), f"some ranks did not call it in {_PATIENCE:g} s", "call it on all")
+        _world = World(*(comm for comm, _ in _begun))
+        _end_together()
+    return _world
+
+
+def existing():
+    """The World if there is one."""
+    return _world
+
+
+def _end_together():
+    """If this rank ends by an exception, end the others too.
+
+    MPI_Finalize waits for all ranks, and ranks that wait for this one never come. Aborting from
+    the hook itself would lose the traceback, which torch prints after us: so at exit.
+    """
+    if not STARTED_HERE:
+        return
+    report, failed = sys.excepthook, []
+
+    def remember(kind, error, trace):
+        failed.append(kind)
+        report(kind, error, trace)
+
+    def abort():
+        if failed and not MPI.Is_finalized() and MPI.COMM_WORLD.size > 1:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            MPI.COMM_WORLD.Abort(1)
+
+    sys.excepthook = remember
+    atexit.register(abort)

@@ -1,0 +1,50 @@
+"""Labs that tests share: one per world size, started when first asked for, ended with the session."""
+
+import pytest
+
+from labkit import launch
+from labkit.lab import Lab
+
+
+@pytest.fixture(scope="session")
+def labs():
+    """`labs(n)` is a running lab of n ranks with clean namespaces."""
+    running: dict[int, Lab] = {}
+
+    def lab_of(ranks: int) -> Lab:
+        if ranks not in running:
+            running[ranks] = Lab(launch.plan(ranks))
+        elif running[ranks].is_running():
+            running[ranks].clean()
+        else:
+            running[ranks].restart()
+        return running[ranks]
+
+    yield lab_of
+    for lab in running.values():
+        lab.stop()
+
+
+@pytest.fixture(scope="session")
+def ask():
+    """`ask(view, "rank + 1")` evaluates an expression on ranks, after optional statements."""
+
+    def ask(view, expression: str, statements: str = ""):
+        view.execute(f"{statements}\nanswer = {expression}", block=True)
+        return view["answer"]
+
+    return ask
+
+
+@pytest.fixture(params=[1, 2, 3, 4], ids=lambda n: f"{n}ranks")
+def lab(request, labs):
+    """The shared labs of 1, 2, 3 and 4 ranks in turn."""
+    return labs(request.param)
+
+
+@pytest.fixture(scope="session")
+def shell():
+    """An IPython session, in which %%px can be registered."""
+    from IPython.core.interactiveshell import InteractiveShell
+
+    return InteractiveShell.instance()

