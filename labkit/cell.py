@@ -1,6 +1,7 @@
 """One cell on the ranks, from sending it to its end: done, failed, stuck, late, interrupted or dead."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ipyparallel import AsyncResult
@@ -44,20 +45,28 @@ class Outcome:
         raise CellError(message, list(distinct.values()))
 
 
-def follow(lab, result: AsyncResult, deadline: float | None = None) -> Outcome:
+Watcher = Callable[[tuple[report.Said, ...], tuple[watch.State, ...], float], None]
+"""Is shown what the ranks have said, what they do, and for how many seconds the cell has run."""
+
+
+def nobody(said, states, seconds) -> None:
+    """The Watcher that is there when nobody watches."""
+
+
+def follow(lab, result: AsyncResult, deadline: float | None = None, watch_it: Watcher = nobody) -> Outcome:
     """Wait for a cell that was sent to `lab`; end it if it can never end, or at the deadline (seconds).
 
     Raises LabError if a rank dies under it. In every other case the lab is usable afterwards.
     """
-    stopped = _wait(lab, result, deadline)
-    if not stopped:
+    stop = _wait(lab, result, deadline, watch_it)
+    if stop is None:
         result.wait_for_output(5)
         return Outcome(gather(result))
     _bring_back(lab, result)
-    said = gather(result)
-    if not stopped.startswith("deadlock"):  # a deadlock's verdict has said it
-        held = [s for s in said if s.failure and s.failure.is_interrupt()]
-        stopped = "\n".join(filter(None, [stopped, report.whereabouts(held)]))
+    said = tuple(s for s in gather(result) if s.done)
+    stopped = (
+        stop.sentence if stop.stuck else "\n".join(filter(None, [stop.sentence, report.whereabouts(said)]))
+    )
     lost = sorted(set(result._targets) - {s.rank for s in said})
     if not lost:
         lab.recover()
@@ -68,8 +77,8 @@ def follow(lab, result: AsyncResult, deadline: float | None = None) -> Outcome:
     )
 
 
-def _wait(lab, result: AsyncResult, deadline: float | None) -> str:
-    """Until the cell is over (""), or else why it has to be stopped."""
+def _wait(lab, result: AsyncResult, deadline: float | None, watch_it: Watcher) -> watch.Diagnosis | None:
+    """Until the cell is over (None), or else why it has to be stopped."""
     start = time.monotonic()
     looked, guard = start, watch.Watch()
     try:
@@ -77,34 +86,34 @@ def _wait(lab, result: AsyncResult, deadline: float | None) -> str:
             result.wait(0.05)
             now = time.monotonic()
             if deadline is not None and now - start > deadline:
-                return f"the deadline of {deadline:g} s passed"
+                return watch.Diagnosis((), f"the deadline of {deadline:g} s passed")
             if now - looked > LOOK_AFTER:
                 looked = now
                 if not lab.is_running():
                     raise lab.death()
-                diagnosis = guard.look(states(lab, result), now)
+                said = gather(result)
+                seen = states(lab, said)
+                watch_it(said, seen, now - start)
+                diagnosis = guard.look(seen, now)
                 if diagnosis:
-                    return diagnosis.sentence
+                    return diagnosis
     except KeyboardInterrupt:
-        return "interrupted"
-    return ""
+        return watch.Diagnosis((), "interrupted")
+    return None
 
 
-def states(lab, result: AsyncResult) -> tuple[watch.State, ...]:
-    """What every rank of the lab does about a cell now."""
-    done = {s.rank: s for s in gather(result)}
-    asked = [r for r in result._targets if r not in done]
-    told = lab.ask_states(asked)
-    return tuple(_state(r.rank, done.get(r.rank), told.get(r.rank), r.rank in asked) for r in lab.ranks)
+def states(lab, said: tuple[report.Said, ...]) -> tuple[watch.State, ...]:
+    """What every rank of the lab does now, about a cell in which the ranks have said that much."""
+    told = lab.ask_states([s.rank for s in said if not s.done])
+    by_rank = {s.rank: s for s in said}
+    return tuple(told.get(r.rank) or _state(r.rank, by_rank.get(r.rank)) for r in lab.ranks)
 
 
-def _state(rank: int, said: report.Said | None, told: watch.State | None, asked: bool) -> watch.State:
-    if told:
-        return told
-    if asked:  # no answer: in C code that holds Python's lock
-        return watch.State(rank, watch.COMPUTING)
+def _state(rank: int, said: report.Said | None) -> watch.State:
     if said is None:
         return watch.State(rank, watch.ABSENT)
+    if not said.done:  # no answer: in C code that holds Python's lock
+        return watch.State(rank, watch.COMPUTING)
     if said.failure:
         return watch.State(rank, watch.RAISED, error=said.failure.in_one_line())
     return watch.State(rank, watch.FINISHED)
@@ -124,14 +133,14 @@ def _bring_back(lab, result: AsyncResult) -> None:
 
 
 def gather(result: AsyncResult) -> tuple[report.Said, ...]:
-    """What each rank that is done said in a cell, in rank order."""
+    """What each rank has said in a cell so far, in rank order."""
     said = []
     for rank, child in zip(result._targets, result._children, strict=True):
-        if child.done():
-            record = child.output.metadata
-            shown = [*record["outputs"], *filter(None, [record["execute_result"]])]
-            displays = tuple(output["data"] for output in shown if "data" in output)
-            said.append(report.Said(rank, record["stdout"], record["stderr"], displays, _failure(child)))
+        record, done = child.output.metadata, child.done()
+        shown = [*record["outputs"], *filter(None, [record["execute_result"]])]
+        displays = tuple(output["data"] for output in shown if "data" in output)
+        failure = _failure(child) if done else None
+        said.append(report.Said(rank, record["stdout"], record["stderr"], displays, failure, done))
     return tuple(sorted(said, key=lambda s: s.rank))
 
 

@@ -10,6 +10,7 @@ from types import FrameType
 
 from IPython import get_ipython
 
+from labkit import mpi
 from labkit.watch import COMPUTING, WAITING, State
 
 _MAIN = threading.main_thread().ident
@@ -20,7 +21,7 @@ def state(rank: int) -> State:
     """This rank's state; `computing` stands for all that is no wait for another rank."""
     frames = stack(sys._current_frames().get(_MAIN))
     cell = next((f for f in frames if in_cell(f)), None)
-    waiting = _waiting_in_mpi(rank) or _waiting_in_c10d(rank, frames[: frames.index(cell)] if cell else [])
+    waiting = _waiting_in_mpi() or _waiting_in_c10d(frames[: frames.index(cell)] if cell else [])
     place = _place(cell) if cell else ""
     return State(rank, WAITING, place=place, **waiting) if waiting else State(rank, COMPUTING, place=place)
 
@@ -45,11 +46,21 @@ def _place(frame: FrameType) -> str:
     return f"line {line}: {linecache.getline(frame.f_code.co_filename, line).strip()}"
 
 
-def _waiting_in_mpi(rank: int) -> dict | None:
-    return None
+def _waiting_in_mpi() -> dict | None:
+    """A wait in labkit's own backend, which knows what it waits for."""
+    wait = mpi.status()
+    if wait is None:
+        return None
+    return {
+        "verb": wait.verb,
+        "peers": wait.ranks,
+        "number": wait.sequence or 0,
+        "group": wait.group,
+        "tag": wait.tag or 0,
+    }
 
 
-def _waiting_in_c10d(rank: int, inner: list[FrameType]) -> dict | None:
+def _waiting_in_c10d(inner: list[FrameType]) -> dict | None:
     """A wait inside torch.distributed's Python layer, for backends that do not tell their own state."""
     import torch
     import torch.distributed as dist

@@ -2,10 +2,9 @@
 
 from ipyparallel.client.magics import ParallelMagics, exec_args, output_args
 from IPython.core import magic_arguments
-from IPython.display import display
 
 from labkit import cell as cells
-from labkit import report
+from labkit.live import Live
 
 
 class PxMagics(ParallelMagics):
@@ -49,16 +48,7 @@ class PxMagics(ParallelMagics):
         return self._finish(self.last_result)
 
     def _finish(self, result) -> None:
-        outcome = cells.follow(self.lab, result, self._deadline)
-        show(outcome.said)
+        live = Live()
+        outcome = cells.follow(self.lab, result, self._deadline, live.look)
+        live.finish(outcome.said)
         outcome.raise_for_failure()
-
-
-def show(said) -> None:
-    """One display of all text, then the pictures in rank order."""
-    words = report.text(said)
-    if words:
-        display({"text/plain": words}, raw=True)
-    for s in said:
-        for bundle in filter(report.pictures, s.displays):
-            display(report.pictures(bundle) | {"text/plain": f"picture of rank {s.rank}"}, raw=True)

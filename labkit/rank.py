@@ -15,7 +15,7 @@ import torch.distributed as dist
 from ipyparallel.engine.app import IPEngine
 from mpi4py import MPI
 
-from labkit import interrupts, observe
+from labkit import interrupts, mpi, observe
 
 GROUP_TIMEOUT = timedelta(minutes=30)
 
@@ -31,13 +31,11 @@ def join_world() -> None:
         )
     torch.set_num_threads(1)
     backend = os.environ.get("LABKIT_BACKEND", "auto")
-    dist.init_process_group(
-        "gloo" if backend == "auto" else backend,
-        store=_store(world),
-        rank=world.rank,
-        world_size=world.size,
-        timeout=GROUP_TIMEOUT,
-    )
+    if backend in ("auto", "mpi"):
+        mpi.init(timeout=GROUP_TIMEOUT)
+    else:
+        numbers = {"store": _store(world), "rank": world.rank, "world_size": world.size}
+        dist.init_process_group(backend, timeout=GROUP_TIMEOUT, **numbers)
 
 
 def _store(world: MPI.Comm) -> dist.TCPStore:
@@ -102,9 +100,12 @@ def clean() -> None:
 
 
 def recover() -> None:
-    """A fresh process group for all ranks, after an interrupt may have left messages in the old one."""
-    dist.destroy_process_group()
-    join_world()
+    """Make every process group usable again, after an interrupt may have left messages under way."""
+    if dist.get_backend() == "mpi":
+        mpi.recover()
+    else:
+        dist.destroy_process_group()
+        join_world()
 
 
 class RankEngine(IPEngine):

@@ -44,16 +44,21 @@ class Said:
     stderr: str = ""
     displays: tuple[dict, ...] = ()  # MIME bundles, the cell's last expression included
     failure: Failure | None = None
+    done: bool = True
 
     def words(self) -> str:
         """Its output as plain text; pictures are shown apart."""
         shown = [d["text/plain"] for d in self.displays if "text/plain" in d and not pictures(d)]
-        return "\n".join(
-            part.rstrip("\n") for part in (self.stdout, self.stderr, *shown) if part.rstrip("\n")
-        )
+        parts = (settled(self.stdout), settled(self.stderr), *shown)
+        return "\n".join(part.rstrip("\n") for part in parts if part.rstrip("\n"))
 
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def settled(printed: str) -> str:
+    """What a terminal would show in the end: a progress bar that was redrawn leaves its last state."""
+    return "\n".join(line.rstrip("\r").rsplit("\r", 1)[-1] for line in printed.split("\n"))
 
 
 def pictures(bundle: dict) -> dict:
@@ -83,8 +88,9 @@ def failures(said: Sequence[Said]) -> str:
 
 
 def whereabouts(said: Sequence[Said]) -> str:
-    """One line per distinct place in the cell at which ranks stood: "ranks 0-1 at line 3: ..."."""
-    places = ((s.failure.place() or "no line of the cell", s.rank) for s in said if s.failure)
+    """One line per place in the cell at which ranks were interrupted: "ranks 0-1 at line 3: ..."."""
+    held = (s for s in said if s.failure and s.failure.is_interrupt())
+    places = ((s.failure.place() or "no line of the cell", s.rank) for s in held)
     return "\n".join(f"{ranks(who)} at {place}" for place, who in _together(places))
 
 

@@ -1,0 +1,55 @@
+"""What a lesson builds is what labkit.algorithms holds, to the syntax tree."""
+
+import ast
+import inspect
+import re
+
+import nbformat
+import pytest
+
+from labkit import algorithms
+
+from .conftest import LESSONS
+
+
+def bare(function: ast.AST) -> str:
+    """The syntax tree without the docstring and the annotations, which the library adds."""
+    function = ast.parse(ast.unparse(function)).body[0]
+    if ast.get_docstring(function) is not None:
+        function.body = function.body[1:] or [ast.Pass()]
+    function.returns = None
+    for argument in ast.walk(function.args):
+        if isinstance(argument, ast.arg):
+            argument.annotation = None
+    return ast.dump(function)
+
+
+def defined_in(path) -> dict[str, str]:
+    """The functions that a lesson's cells define, by name."""
+    found = {}
+    for cell in nbformat.read(path, as_version=4).cells:
+        if cell.cell_type == "code":
+            source = re.sub(r"^\s*[%!].*$", "", cell.source, flags=re.MULTILINE)
+            for node in ast.walk(ast.parse(source)):
+                if isinstance(node, ast.FunctionDef):
+                    found.setdefault(node.name, bare(node))
+    return found
+
+
+BUILT = {path.stem: defined_in(path) for path in LESSONS}
+
+
+@pytest.mark.parametrize("name", algorithms.__all__)
+def test_the_library_holds_what_a_lesson_built(name):
+    versions = {lesson: functions[name] for lesson, functions in BUILT.items() if name in functions}
+    assert versions, f"no lesson builds {name}"
+    library = bare(ast.parse(inspect.getsource(getattr(algorithms, name))).body[0])
+    assert {lesson for lesson, version in versions.items() if version != library} == set()
+
+
+@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+def test_lessons_import_only_what_an_earlier_lesson_built(path):
+    earlier = {name for lesson, functions in BUILT.items() if lesson < path.stem for name in functions}
+    source = "\n".join(c.source for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code")
+    imported = re.findall(r"from labkit\.algorithms[\w.]* import (.+)", source)
+    assert {name.strip() for names in imported for name in names.split(",")} <= earlier
