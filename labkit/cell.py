@@ -8,7 +8,6 @@ from ipyparallel import AsyncResult
 from ipyparallel.error import RemoteError
 
 from labkit import report, watch
-from labkit.errors import LabError
 
 LOOK_AFTER = 0.25
 """Seconds between two looks at what the ranks do; a shorter cell is never looked at."""
@@ -89,8 +88,7 @@ def _wait(lab, result: AsyncResult, deadline: float | None, watch_it: Watcher) -
                 return watch.Diagnosis((), f"the deadline of {deadline:g} s passed")
             if now - looked > LOOK_AFTER:
                 looked = now
-                if not lab.is_running():
-                    raise lab.death()
+                lab.require_running()
                 said = gather(result)
                 seen = states(lab, said)
                 watch_it(said, seen, now - start)
@@ -150,13 +148,3 @@ def _failure(child) -> report.Failure | None:
         lines = tuple((error.traceback or "").splitlines())
         return report.Failure(error.ename, str(error.evalue), lines)
     return report.Failure(type(error).__name__, str(error)) if isinstance(error, Exception) else None
-
-
-def require_ranks(lab) -> None:
-    """LabError unless every rank lives."""
-    if lab.is_running():
-        return
-    if not lab.has_started():
-        raise LabError("a cell on the ranks", "this lab is stopped", "lab.restart()")
-    dead = report.ranks(r.rank for r in lab.ranks if r.process() is None)
-    raise LabError("a cell on the ranks", f"{dead} no longer alive", "lab.restart()")

@@ -71,13 +71,29 @@ class Engines:
         )
         return "\n".join(text.strip().splitlines()[-lines:]) or "(their log is empty)"
 
-    def mpiexec_has_ended(self) -> bool:
-        """mpiexec ends when any rank has: the world is gone then."""
-        return not processes.is_alive(self._cluster.engine_set.process)
+    def is_alive(self) -> bool:
+        """Whether controller and mpiexec live; mpiexec ends when any rank has."""
+        return all(processes.is_alive(p) for p in self._vital().values())
+
+    def cause_of_death(self, ranks: dict[int, str]) -> str:
+        """Who died first and how, as far as mpiexec tells; `ranks` names each rank's pid."""
+        deadline = time.monotonic() + 1.0
+        while processes.is_alive(self._vital()["mpiexec"]) and time.monotonic() < deadline:
+            time.sleep(0.02)  # it writes its report when it has ended the others
+        pid, how = self.plan.mpi.obituary(self.log(lines=200))
+        if pid in ranks:
+            return f"{ranks[pid]} died: {how}"
+        gone = [name for name, process in self._vital().items() if not processes.is_alive(process)]
+        return f"{' and '.join(gone) or 'a rank'} died"
+
+    def _vital(self) -> dict[str, psutil.Process]:
+        return {
+            "the controller": self._cluster.controller.process,
+            "mpiexec": self._cluster.engine_set.process,
+        }
 
     def _start_keeper(self) -> subprocess.Popen:
-        owner = psutil.Process()
-        who = [self.lab_id, str(self._folder), str(owner.pid), repr(owner.create_time())]
+        who = [self.lab_id, str(self._folder), processes.identity(psutil.Process())]
         return subprocess.Popen(
             [sys.executable, keeper.__file__, *who],
             env=os.environ | self._mark,
@@ -107,15 +123,20 @@ class Engines:
         cluster.start_controller_sync(environment=self._mark)
         environment = self._mark | self.plan.environment()
         cluster.start_engines_sync(self.plan.ranks, environment=environment, engine_args=_ENGINE_ARGS)
-        self.client = cluster.connect_client_sync()
+        vital = "\n".join(map(processes.identity, self._vital().values()))
+        self._folder.joinpath(keeper.WATCHED).write_text(vital)
+        try:
+            self.client = cluster.connect_client_sync()
+        except (RuntimeError, TimeoutError):  # the keeper ends the controller when mpiexec has ended
+            raise self._did_not_start() from None
         while len(self.client.ids) < self.plan.ranks:
-            if self.mpiexec_has_ended() or time.monotonic() > deadline:
+            if not self.is_alive() or time.monotonic() > deadline:
                 raise self._did_not_start()
             time.sleep(0.01)
 
     def _did_not_start(self) -> LabError:
-        came = len(self.client.ids)
-        how = "mpiexec ended" if self.mpiexec_has_ended() else f"{START_DEADLINE:.0f} s went by"
+        came = len(self.client.ids) if self.client else 0
+        how = f"{START_DEADLINE:.0f} s went by" if self.is_alive() else "mpiexec ended"
         return LabError(
             f"{self.plan.ranks} ranks with {self.plan.mpi.name} {self.plan.mpi.version}",
             f"{came} came up, then {how}; the ranks' last lines:\n{self.log()}",

@@ -69,6 +69,7 @@ class Lab:
         self.plan = plan
         self.ranks: tuple[Rank, ...] = ()
         self._engines: Engines | None = None
+        self._ended = ""
         self._start()
 
     def __len__(self) -> int:
@@ -81,16 +82,25 @@ class Lab:
     def client(self) -> ipp.Client:
         """The ipyparallel client behind the views."""
         if self._engines is None:
-            raise LabError("a cell on the ranks", "this lab is stopped", "labkit.start() or lab.restart()")
+            raise LabError("the ranks of this lab", self._ended, "lab.restart()")
         return self._engines.client
 
     def is_running(self) -> bool:
-        """Whether every rank lives."""
-        return self._engines is not None and all(r.process() for r in self.ranks)
+        """Whether every rank lives, and can be reached."""
+        return self._engines is not None and self._engines.is_alive() and all(r.process() for r in self.ranks)
 
-    def has_started(self) -> bool:
-        """False once the lab is stopped."""
-        return self._engines is not None
+    def require_running(self) -> None:
+        """LabError if the lab is stopped, or if a rank has died: then what is left of it is ended."""
+        if self._engines is None:
+            raise LabError("a cell on the ranks", self._ended, "lab.restart()")
+        if self.is_running():
+            return
+        cause = self._engines.cause_of_death(
+            {r.pid: f"rank {r.rank} (pid {r.pid} on {r.host})" for r in self.ranks}
+        )
+        self.stop()
+        self._ended = cause
+        raise LabError("a cell on the ranks", cause, "lab.restart(); what cells defined is lost")
 
     def clean(self) -> None:
         """Empty every rank's namespace, and seed again."""
@@ -132,17 +142,10 @@ class Lab:
         """Make the process group usable again after an interrupt, on every rank at once."""
         self[:].apply_sync(_on_rank, "recover")
 
-    def death(self) -> LabError:
-        """What to tell when a rank has died under a cell."""
-        return LabError(
-            "an answer from every rank",
-            f"a rank died, and mpiexec then ended all; their last lines:\n{self._engines.log()}",
-            "lab.restart() gives new ranks; what cells defined is lost",
-        )
-
     def stop(self) -> None:
         """End every process of this lab. A second call does nothing."""
         engines, self._engines = self._engines, None
+        self._ended = "this lab is stopped"
         if engines is not None:
             engines.stop()
             atexit.unregister(self.stop)

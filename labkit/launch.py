@@ -37,6 +37,17 @@ class MPI:
             return oversubscribe
         return oversubscribe | {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
+    def obituary(self, log: str) -> tuple[int, str]:
+        """Pid of the rank that died first and how it died, from what mpiexec wrote; (0, "") if it did not."""
+        if self.name == "openmpi":
+            found = re.search(r"PID (\d+) on node \S+ (?:exited on|terminated)(?: with)? ([^\n]+)", log)
+            return (int(found[1]), found[2].rstrip(". ")) if found else (0, "")
+        pid, code = re.search(r"PID (\d+) RUNNING AT", log), re.search(r"EXIT CODE: (\d+)", log)
+        signal = re.search(r"EXIT STRING: (.+)", log)
+        if not pid or not code:
+            return 0, ""
+        return int(pid[1]), signal[1] if signal else f"exit code {code[1]}"
+
 
 @dataclass(frozen=True)
 class Plan:

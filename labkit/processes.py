@@ -41,10 +41,25 @@ def end_lab(lab_id: str, grace: float = 1.0, spare: tuple[int, ...] = ()) -> Non
         grace = 0.0  # what appears after the first round was started by something that is gone
 
 
-def is_alive(process: psutil.Process) -> bool:
+def identity(process: psutil.Process) -> str:
+    """Pid and start time, as text that `parse` reads."""
+    return f"{process.pid} {process.create_time()!r}"
+
+
+def parse(identity: str) -> psutil.Process | None:
+    """The process of that pid and start time, or None if it is gone."""
+    pid, started = identity.split()
+    try:
+        process = psutil.Process(int(pid))
+        return process if process.create_time() == float(started) else None
+    except psutil.Error:
+        return None
+
+
+def is_alive(process: psutil.Process | None) -> bool:
     """Whether this very process (pid and start time) still runs."""
     try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+        return process is not None and process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.Error:
         return False
 

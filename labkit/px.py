@@ -32,7 +32,7 @@ class PxMagics(ParallelMagics):
 
     def parallel_execute(self, cell, block=None, save_name=None, **options):
         """Send the cell; wait; show what the ranks said; raise what they raised."""
-        cells.require_ranks(self.lab)
+        self.lab.require_running()
         result = self.last_result = self.view.execute(cell, silent=False, block=False)
         if save_name:
             self.shell.user_ns[save_name] = result

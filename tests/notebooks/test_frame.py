@@ -27,10 +27,11 @@ def words(prose: str) -> int:
     return len(re.findall(r"[A-Za-z][\w'-]*", prose))
 
 
-def test_one_title_that_numbers_match(path, prose):
+def test_one_title_and_a_name_that_match(path, prose):
     titles = re.findall(r"^# (.+)$", prose, re.MULTILINE)
     assert len(titles) == 1
-    assert re.match(r"\d\d_[a-z0-9_]+$", path.stem) and titles[0].startswith(path.stem[:2])
+    slug = re.sub(r"\W+", "_", titles[0].lower())
+    assert re.match(r"\d\d_[a-z0-9_]+$", path.stem) and slug.startswith(path.stem[3:])
 
 
 def test_sections_in_order(prose):
