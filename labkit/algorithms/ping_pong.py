@@ -29,7 +29,7 @@ def ping_pong(n, repeats=20):
 def fit_alpha_beta(sizes, seconds):
     """Fit seconds = alpha + sizes * beta: returns alpha in seconds, beta in seconds per byte.
 
-    What is made small is the sum of squared relative errors, so that a byte and 16 MB count alike.
+    What is made small is the sum of squared relative errors, so that a byte and 4 MB count alike.
     `sizes` in bytes and `seconds` are sequences of equal length, at least two. Built in lesson 01.
 
     >>> alpha, beta = fit_alpha_beta([0, 1_000_000], [1e-5, 2.1e-4])
