@@ -13,7 +13,7 @@ def latency_bandwidth(sizes, seconds, alpha, beta):
     half = alpha / beta
     finding = (
         f"Below {_bytes(half)} a message costs {alpha * 1e6:.0f} µs, "
-        f"whatever its size; above, it moves at {1e-9 / beta:.1f} GB/s"
+        f"above it moves at {1e-9 / beta:.1f} GB/s"
     )
     made, axes = figure(finding, height=3.6)
     n = np.geomspace(min(sizes), max(sizes), 200)
@@ -26,12 +26,12 @@ def latency_bandwidth(sizes, seconds, alpha, beta):
         sizes, np.array(seconds) * 1e6, "o", color=RANK_COLOURS[0], label="measured, rank 0 to 1", zorder=3
     )
     axes.set(xscale="log", yscale="log", xlim=(n[0] * 0.7, n[-1] * 1.5))
-    low = min(*seconds, alpha) * 1e6 / 2
+    low = min(*seconds, alpha) * 1e6 / 3
     axes.set_ylim(low, max(seconds) * 1e6 * 2)
     axes.set_xlabel("size of the message n (bytes)")
     axes.set_ylabel("time of a message (µs)")
-    axes.text(n[0], alpha * 1e6 * 1.25, "latency: alpha", va="bottom")
-    axes.text(half * 1.6, low * 1.35, "bandwidth: n · beta", va="bottom")
+    axes.text(n[0] * 1.3, low * 1.2, "here latency counts: alpha", va="bottom")
+    axes.text(half * 1.6, low * 1.2, "here bytes count: n · beta", va="bottom")
     axes.legend(loc="upper left")
     return made
 
