@@ -6,6 +6,7 @@ A rank registers only when it can communicate, so a lab that has started is read
 import os
 import random
 import socket
+import sys
 from dataclasses import asdict
 from datetime import timedelta
 
@@ -15,7 +16,8 @@ import torch.distributed as dist
 from ipyparallel.engine.app import IPEngine
 from mpi4py import MPI
 
-from labkit import interrupts, mpi, observe
+from labkit import interrupts, mpi, observe, tracebacks
+from labkit.errors import LabError
 
 GROUP_TIMEOUT = timedelta(minutes=30)
 
@@ -108,6 +110,10 @@ def recover() -> None:
         join_world()
 
 
+def _refuse(what: str, fix: str):
+    raise LabError(f"{what} on a rank", "a rank has no keyboard: nobody could answer it", fix)
+
+
 class RankEngine(IPEngine):
     """An ipyparallel engine whose namespace holds what a lesson needs and nothing else.
 
@@ -122,6 +128,9 @@ class RankEngine(IPEngine):
     async def complete_registration(self, *args):
         await super().complete_registration(*args)
         interrupts.install(self.kernel)
+        tracebacks.install(self.kernel.shell)
+        self.kernel.raw_input = lambda *prompt: _refuse("input()", "set the value in the cell")
+        sys.breakpointhook = lambda *args, **kwargs: _refuse("breakpoint()", "print what you want to see")
         self.kernel.control_handlers["labkit_state_request"] = self._tell_state
 
     def _tell_state(self, stream, ident, parent):

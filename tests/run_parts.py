@@ -1,0 +1,113 @@
+"""Run the parts of the test suite, each within its budget of minutes.
+
+    python tests/run_parts.py test        what any machine can run
+    python tests/run_parts.py test-all    what comes on top: takes longer, or needs more than a bare machine
+    python tests/run_parts.py nightly     what takes hours
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# Tests with one of these markers are left to a part of their own.
+ELSEWHERE = ("slow", "hosts", "slurm", "browser", "othermpi", "docs", "nightly")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A command for this Python, such as ("-m", "pytest", "tests"), and the minutes that it may take."""
+
+    name: str
+    minutes: float
+    command: tuple[str, ...]
+
+
+def pytest(*arguments: str) -> tuple[str, ...]:
+    return ("-m", "pytest", *arguments)
+
+
+NOTEBOOKS = Part("notebooks", 8, pytest("--nbval", "--nbval-cell-timeout=120", "notebooks"))
+
+PARTS = {
+    "test": (
+        Part("style", 0.5, ("-m", "ruff", "check")),
+        Part("unit", 6, pytest("tests", "-m", " and ".join(f"not {marker}" for marker in ELSEWHERE))),
+        NOTEBOOKS,
+    ),
+    "test-all": (Part("slow", 8, pytest("tests", "-m", "slow")),),
+    "nightly": tuple(replace(NOTEBOOKS, name=f"notebooks, time {n} of 3") for n in (1, 2, 3)),
+}
+
+
+def run(part: Part, report: Path) -> tuple[float, str]:
+    """Seconds that the part took, and what became of it: "passed", or why not."""
+    junit = (f"--junitxml={report}",) if "pytest" in part.command else ()
+    start = time.monotonic()
+    process = subprocess.Popen(
+        [sys.executable, *part.command, *junit], cwd=ROOT, stdin=subprocess.DEVNULL, start_new_session=True
+    )
+    try:
+        code = process.wait(part.minutes * 60)
+        verdict = "passed" if code == 0 else f"failed (exit code {code})"
+    except subprocess.TimeoutExpired:
+        verdict = "over budget"
+    finally:
+        stop(process)
+    return time.monotonic() - start, verdict
+
+
+def stop(process: subprocess.Popen, patience: float = 20) -> None:
+    """End the part's processes: first as Ctrl-C does, so that pytest still says what it was doing."""
+    for kind in (signal.SIGINT, signal.SIGKILL):
+        if process.poll() is None:
+            os.killpg(process.pid, kind)
+            try:
+                process.wait(patience)
+            except subprocess.TimeoutExpired:
+                continue
+
+
+def cases(reports: list[Path]) -> list[ElementTree.Element]:
+    parsed = (ElementTree.parse(report) for report in reports if report.exists())
+    return [case for report in parsed for case in report.iter("testcase")]
+
+
+def summary(ran: list[tuple[Part, float, str]], tests: list[ElementTree.Element]) -> str:
+    lines = ["", f"{'part':24}{'minutes':>8}{'budget':>8}"]
+    lines += [f"{part.name:24}{took / 60:8.1f}{part.minutes:8.1f}  {verdict}" for part, took, verdict in ran]
+    times = [(float(test.get("time", 0)), f"{test.get('classname')}::{test.get('name')}") for test in tests]
+    lines += ["", "The slowest ten tests, in seconds:"]
+    lines += [f"{seconds:8.1f}  {name}" for seconds, name in sorted(times, reverse=True)[:10]]
+    kinds = [{child.tag for child in test} for test in tests]
+    failed = sum(bool(kind & {"failure", "error"}) for kind in kinds)
+    skipped = sum("skipped" in kind for kind in kinds)
+    lines += ["", f"{len(tests) - failed - skipped} passed, {failed} failed, {skipped} skipped"]
+    return "\n".join(lines)
+
+
+def main(parts: tuple[Part, ...]) -> int:
+    """Run all parts, even after one failed, so that one run tells everything; 0 if each passed in time."""
+    ran = []
+    with tempfile.TemporaryDirectory() as folder:
+        reports = [Path(folder, f"{number}.xml") for number in range(len(parts))]
+        for part, report in zip(parts, reports, strict=True):
+            print(f"\n{part.name}: {part.minutes} minutes at most", flush=True)
+            ran.append((part, *run(part, report)))
+        print(summary(ran, cases(reports)), flush=True)
+    return int(any(verdict != "passed" for _, _, verdict in ran))
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2 or sys.argv[1] not in PARTS:
+        sys.exit(f"Name one set of parts: {', '.join(PARTS)}")
+    sys.exit(main(PARTS[sys.argv[1]]))

