@@ -31,7 +31,7 @@ def latency_bandwidth(sizes, seconds, alpha, beta):
     axes.set_xlabel("size of the message n (bytes)")
     axes.set_ylabel("time of a message (µs)")
     axes.text(n[0] * 1.3, low * 1.2, "here latency counts: alpha", va="bottom")
-    axes.text(half * 1.6, low * 1.2, "here bytes count: n · beta", va="bottom")
+    axes.text(n[-1] * 1.3, low * 1.2, "here bytes count: n · beta", va="bottom", ha="right")
     axes.legend(loc="upper left")
     return made
 
