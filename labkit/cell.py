@@ -14,7 +14,7 @@ from labkit import report, watch
 
 LOOK_AFTER = 0.25
 """Seconds between two looks at what the ranks do; a shorter cell is never looked at."""
-RETURN_DEADLINE = 2.0
+RETURN_DEADLINE = 6.0
 """Seconds that interrupted ranks are given to come back before they are replaced."""
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 SPINS = 20  # without these a message of 8 bytes pays for a system call
 YIELDS = 2000  # about 1 ms: a partner on the same core runs between two of them
+BYTES_PER_YIELD = 512  # MPI moves a large message a piece per poll; with naps between 16 MB took a second
 FIRST_SLEEP, LONGEST_SLEEP = 20e-6, 500e-6
 
 _waits = {}  # thread id -> _Wait
@@ -73,9 +74,10 @@ def wait_until(poll, seconds, call, work=None):
     _waits[thread] = _Wait(call, work)
     try:
         deadline, turns, nap = time.monotonic() + seconds, 0, FIRST_SLEEP
+        yields = YIELDS + call.bytes // BYTES_PER_YIELD
         while not poll():
             turns += 1
-            if turns < YIELDS:
+            if turns < yields:
                 os.sched_yield()
             else:
                 time.sleep(nap)

@@ -1,0 +1,39 @@
+"""The time of a message against its size, with the fit and its two regimes. First drawn in lesson 01."""
+
+import numpy as np
+
+from labkit.figures.style import RANK_COLOURS, WAIT, figure
+
+
+def latency_bandwidth(sizes, seconds, alpha, beta):
+    """Draw measured times, the fit alpha + n * beta and the two lines that it joins.
+
+    `sizes` in bytes, `seconds` measured, `alpha` in seconds, `beta` in seconds per byte. Returns a Figure.
+    """
+    half = alpha / beta
+    finding = (
+        f"Below {_bytes(half)} a message costs {alpha * 1e6:.0f} µs, above it moves at {1e-9 / beta:.1f} GB/s"
+    )
+    made, axes = figure(finding, height=3.6)
+    n = np.geomspace(min(sizes), max(sizes), 200)
+    fitted = alpha + n * beta
+    axes.axvspan(n[0], half, color=WAIT, alpha=0.45, linewidth=0)
+    axes.plot(n, np.full_like(n, alpha * 1e6), ":", color="black", linewidth=1)
+    axes.plot(n, n * beta * 1e6, ":", color="black", linewidth=1)
+    axes.plot(n, fitted * 1e6, color="black", linewidth=1.5, label="fit: alpha + n · beta")
+    axes.plot(
+        sizes, np.array(seconds) * 1e6, "o", color=RANK_COLOURS[0], label="measured, rank 0 to 1", zorder=3
+    )
+    axes.set(xscale="log", yscale="log", xlim=(n[0] * 0.7, n[-1] * 1.5))
+    low = min(*seconds, alpha) * 1e6 / 3
+    axes.set_ylim(low, max(seconds) * 1e6 * 2)
+    axes.set_xlabel("size of the message n (bytes)")
+    axes.set_ylabel("time of a message (µs)")
+    axes.text(n[0] * 1.3, low * 1.2, "here latency counts: alpha", va="bottom")
+    axes.text(n[-1] * 1.3, low * 1.2, "here bytes count: n · beta", va="bottom", ha="right")
+    axes.legend(loc="upper left")
+    return made
+
+
+def _bytes(n):
+    return f"{n / 1e6:.1f} MB" if n >= 1e6 else f"{n / 1e3:.0f} kB" if n >= 1e3 else f"{n:.0f} bytes"
