@@ -1,5 +1,6 @@
 """One cell on the ranks, from sending it to its end: done, failed, stuck, late, interrupted or dead."""
 
+import os
 import signal
 import threading
 import time
@@ -14,7 +15,7 @@ from labkit import report, watch
 
 LOOK_AFTER = 0.25
 """Seconds between two looks at what the ranks do; a shorter cell is never looked at."""
-RETURN_DEADLINE = 6.0
+RETURN_DEADLINE = 2.0
 """Seconds that interrupted ranks are given to come back before they are replaced."""
 
 
@@ -134,7 +135,7 @@ def _state(rank: int, said: report.Said | None) -> watch.State:
     if not said.done:  # no answer: in C code that holds Python's lock
         return watch.State(rank, watch.COMPUTING)
     if said.failure:
-        return watch.State(rank, watch.RAISED, error=said.failure.in_one_line())
+        return watch.State(rank, watch.RAISED, error=said.failure.in_short())
     return watch.State(rank, watch.FINISHED)
 
 
@@ -143,7 +144,8 @@ def _bring_back(lab, result: AsyncResult) -> None:
 
     Again and again: an interrupt that comes before a rank has begun the cell is ignored there.
     """
-    deadline = time.monotonic() + RETURN_DEADLINE
+    crowded = min(5.0, max(1.0, os.getloadavg()[0] / os.cpu_count()))  # others may have the cores too
+    deadline = time.monotonic() + RETURN_DEADLINE * crowded
     while not result.done() and time.monotonic() < deadline:
         pairs = zip(result._targets, result._children, strict=True)
         lab.interrupt([rank for rank, child in pairs if not child.done()])

@@ -29,10 +29,12 @@ class Failure:
         """Whether it came from an interrupt and not from the cell."""
         return self.name == "KeyboardInterrupt"
 
-    def in_one_line(self) -> str:
-        """ "ValueError: bad (line 2: raise ValueError("bad"))"."""
-        first, place = self.message.strip().split("\n")[0], self.place()
-        return self.name + (f": {first}" if first else "") + (f" ({place})" if place else "")
+    def in_short(self) -> str:
+        """ "ValueError: bad (line 2: raise ValueError("bad"))"; of a LabError all three lines."""
+        lines = in_the_cell(self.message.strip()).split("\n")
+        first, rest = lines[0], lines[1:] if lines[0].startswith("asked: ") else []
+        place = f" ({self.place()})" if self.place() else ""
+        return "\n".join([self.name + (f": {first}" if first else "") + place, *rest])
 
 
 @dataclass(frozen=True)
@@ -53,12 +55,18 @@ class Said:
         return "\n".join(part.rstrip("\n") for part in parts if part.rstrip("\n"))
 
 
+_CELL_FILE = re.compile(r"\S*/ipykernel_\d+/\d+\.py")  # where ipykernel says that a cell's code is
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def settled(printed: str) -> str:
     """What a terminal would show in the end: a progress bar that was redrawn leaves its last state."""
     return "\n".join(line.rstrip("\r").rsplit("\r", 1)[-1] for line in printed.split("\n"))
+
+
+def in_the_cell(message: str) -> str:
+    """A message that speaks of "the cell" and not of the file that ipykernel gives it."""
+    return _CELL_FILE.sub("the cell", message)
 
 
 def pictures(bundle: dict) -> dict:
@@ -83,7 +91,7 @@ def text(said: Sequence[Said]) -> str:
 
 def failures(said: Sequence[Said]) -> str:
     """One line per distinct failure: who, what, where."""
-    found = ((s.failure.in_one_line(), s.rank) for s in said if s.failure)
+    found = ((s.failure.in_short(), s.rank) for s in said if s.failure)
     return "\n".join(f"{ranks(who)}: {line}" for line, who in _together(found))
 
 

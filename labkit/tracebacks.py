@@ -5,7 +5,6 @@ shows a learner twenty frames of machinery.
 """
 
 import linecache
-import re
 import sysconfig
 import traceback
 from pathlib import Path
@@ -13,12 +12,12 @@ from pathlib import Path
 import torch
 
 from labkit.observe import in_cell
+from labkit.report import in_the_cell
 
 _LIBRARIES = tuple(
     str(path)
     for path in (Path(torch.__file__).parents[1], sysconfig.get_path("stdlib"), Path(__file__).parent)
 )
-_CELL_FILE = re.compile(r"\S*/ipykernel_\d+/\d+\.py")  # where ipykernel says that a cell's code is
 CONTEXT = 2  # lines of a cell above and below
 
 
@@ -51,7 +50,7 @@ def short(kind, error, trace, count: int) -> list[str]:
     if skipped and not in_cell(frames[-1][0]):
         told.append(f"... {skipped} frames in libraries, the last in {frames[-1][0].f_code.co_name}()")
     message = "".join(traceback.format_exception_only(kind, error))
-    return [*told, *_CELL_FILE.sub("the cell", message).splitlines()]
+    return [*told, *in_the_cell(message).splitlines()]
 
 
 def _around(file: str, line: int) -> list[str]:
