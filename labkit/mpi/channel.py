@@ -62,6 +62,10 @@ class Channel:
         self.flying.pop(step, None)
         step.args = step.keep = step.finish = None
 
+    def mark(self):
+        """What tells at a glance whether this channel is idle: equal on all ranks where it is."""
+        return self.count if not self.flying else -1
+
     def posted(self):
         """Molds of the collectives that this rank has entered, by number."""
         return {step.number: step.mold for step in self.history if step.done or step in self.flying}

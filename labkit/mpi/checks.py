@@ -53,8 +53,8 @@ class Agreement:
         ranks = {}
         for rank, text in zip(self.call.ranks, texts, strict=True):
             ranks.setdefault(text, []).append(str(rank))
-        found = "\n       ".join(f"rank {', '.join(who)}: {text}" for text, who in ranks.items())
+        lines = [f"rank{'s' if len(who) > 1 else ''} {', '.join(who)}: {text}" for text, who in ranks.items()]
         raise MismatchError(
-            f"{self.call} on group {self.call.group!r}", found,
+            f"{self.call} on group {self.call.group!r}", "\n       ".join(lines),
             "every rank of a group makes the same calls in the same order, with equal shapes and dtypes",
         )  # fmt: skip

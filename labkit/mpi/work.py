@@ -151,7 +151,7 @@ class Work(dist.Work):
 
 
 def _line(call):
-    file, line = call.place or (None, 0)
+    file, line = call.locate()
     return f"{file}, line {line}"
 
 

@@ -18,6 +18,7 @@ from labkit.mpi.call import Call
 from labkit.mpi.channel import Channel
 from labkit.mpi.errors import CommunicationError, DeadlineError, MismatchError, TaintedError
 from labkit.mpi.runtime import MPI, STARTED_HERE
+from labkit.mpi.settle import duplicate
 from labkit.mpi.store import connect, serve
 from labkit.mpi.waiting import wait_until
 
@@ -107,7 +108,7 @@ class World:
         """The same without a gate: the caller knows that all ranks are here."""
         group = self.control.comm.Get_group().Incl(ranks)
         comm = self.control.comm.Create_group(group, tag=_GROUP)
-        return comm, comm.Dup()
+        return comm, duplicate(comm)
 
 
 _world = None
