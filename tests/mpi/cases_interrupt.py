@@ -63,8 +63,8 @@ def in_barrier(w: World, round_: int) -> Callable[[], object]:
 
 def in_backward(w: World, round_: int) -> Callable[[], object]:
     model = DDP(nn.Linear(300, 300), bucket_cap_mb=0.1)
-    loss = model(torch.ones(8, 300)).sum()
-    return all_but_one(w, loss.backward, round_)
+    # A closure over the model: when it dies, its hooks do, and backward would communicate no more.
+    return all_but_one(w, lambda: model(torch.ones(8, 300)).sum().backward(), round_)
 
 
 def in_large_send(w: World, round_: int) -> Callable[[], object]:
