@@ -7,7 +7,7 @@ import torch
 
 # Frames in these files are machinery: the line that a user wants to see is the first one outside.
 _MACHINERY = (os.path.dirname(torch.__file__) + os.sep, os.path.dirname(__file__) + os.sep, "<frozen ", "<string>")
-_HELPERS = ("contextlib.py", "functools.py", "threading.py")
+_HELPERS = ("contextlib.py", "functools.py", "threading.py", "typing_extensions.py", "warnings.py")
 
 
 class Call:

@@ -5,6 +5,8 @@ branch for "mpi" also passes a placeholder where a store belongs, and drops the 
 makes groups is wrapped to hand over both.
 """
 
+from functools import wraps
+
 import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
@@ -38,6 +40,7 @@ def register():
         c10d._MPI_AVAILABLE = True
         c10d.ProcessGroupMPI = dist.ProcessGroupMPI = ProcessGroupMPI
         c10d._new_process_group_helper = _with_store(c10d._new_process_group_helper)
+        c10d.monitored_barrier = dist.monitored_barrier = _for_mpi_too(c10d.monitored_barrier)
 
 
 def _with_store(helper):
@@ -55,3 +58,16 @@ def _with_store(helper):
                 _asked.pop()
 
     return new_process_group_helper
+
+
+def _for_mpi_too(monitored_barrier):
+    """torch lets only a group named "gloo" through, whatever the group can do."""
+
+    @wraps(monitored_barrier)
+    def monitored(group=c10d.GroupMember.WORLD, timeout=None, wait_all_ranks=False):
+        asked = c10d._get_default_group() if group is None else group
+        if hasattr(asked, "monitored_barrier") and not c10d._rank_not_in_group(group):
+            return asked.monitored_barrier(timeout, wait_all_ranks)
+        return monitored_barrier(group, timeout, wait_all_ranks)
+
+    return monitored

@@ -5,6 +5,7 @@ from labkit.mpi import collectives, messages, steps
 from labkit.mpi.buffers import op_name
 from labkit.mpi.call import Call
 from labkit.mpi.group import Group
+from labkit.mpi.monitored import monitored_barrier
 from labkit.mpi.runtime import MPI
 from labkit.mpi.work import Receive, Work
 
@@ -122,6 +123,9 @@ class MPIProcessGroup(Group):
 
     def barrier(self, opts=None):
         return self.begin("barrier", iter([steps.barrier()]), [], [])
+
+    def monitored_barrier(self, timeout=None, wait_all_ranks=False):
+        monitored_barrier(self, self.seconds if timeout is None else timeout.total_seconds(), wait_all_ranks)
 
     # Messages
 

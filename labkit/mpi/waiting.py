@@ -14,7 +14,7 @@ SPINS = 20  # without these a message of 8 bytes pays for a system call
 YIELDS = 2000  # about 1 ms: a partner on the same core runs between two of them
 FIRST_SLEEP, LONGEST_SLEEP = 20e-6, 500e-6
 
-_waits = {}  # thread id -> _Wait
+waits = {}  # thread id -> _Wait
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ def status():
 
     A wait shows after about 20 polls, some tens of microseconds: shorter ones never pay for it.
     """
-    waits = _waits.copy()
-    wait = waits.get(threading.main_thread().ident) or next(iter(waits.values()), None)
+    now = waits.copy()
+    wait = now.get(threading.main_thread().ident) or next(iter(now.values()), None)
     if wait is None:
         return None
     call, (file, line) = wait.call, wait.call.place
@@ -68,9 +68,9 @@ def wait_until(poll, seconds, call, work=None):
         if poll():
             return True
     thread = threading.get_ident()
-    outer = _waits.get(thread)
+    outer = waits.get(thread)
     call.locate()
-    _waits[thread] = _Wait(call, work)
+    waits[thread] = _Wait(call, work)
     try:
         deadline, turns, nap = time.monotonic() + seconds, 0, FIRST_SLEEP
         while not poll():
@@ -85,6 +85,6 @@ def wait_until(poll, seconds, call, work=None):
         return True
     finally:
         if outer is None:
-            del _waits[thread]
+            del waits[thread]
         else:
-            _waits[thread] = outer
+            waits[thread] = outer

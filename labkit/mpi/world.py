@@ -14,6 +14,7 @@ import torch.distributed as dist
 
 from labkit.errors import LabError
 from labkit.mpi import steps
+from labkit.mpi.background import keep_moving
 from labkit.mpi.call import Call
 from labkit.mpi.channel import Channel
 from labkit.mpi.errors import CommunicationError, DeadlineError, MismatchError, TaintedError
@@ -128,6 +129,8 @@ def world():
             raise CommunicationError(str(call), f"some ranks did not call it in {_PATIENCE:g} s", "call it on all")
         _world = World(*(comm for comm, _ in _begun))
         _end_together()
+        if _world.checked:
+            keep_moving()
     return _world
 
 
