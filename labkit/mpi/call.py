@@ -23,9 +23,9 @@ class Call:
     def __init__(self, verb, group, ranks, tensors=(), *, root=None, tag=None, op=None, same=None):
         self.verb, self.group, self.ranks = verb, group, ranks
         self.root, self.tag, self.op = root, tag, op
-        self.bytes = sum(t.nbytes for t in tensors)
+        self.bytes = tensors[0].nbytes if len(tensors) == 1 else sum([t.nbytes for t in tensors])
         self.dtype = tensors[0].dtype if tensors else None
-        self.shapes = [tuple(t.shape) for t in tensors]
+        self.shapes = [t.shape for t in tensors]
         self.same = self.shapes if same is None else same
         self.sequence = None
         self.place = None

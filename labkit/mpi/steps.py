@@ -52,6 +52,12 @@ def all_gather(source, target, rank):
     return Step("Iallgather", args, ("all_gather", source.nbytes, torch.uint8, None, None), (source, target))
 
 
+def all_gather_bytes(record, records):
+    """The same for bytes: a record of each rank into one bytearray."""
+    args = [record, MPI.BYTE], [records, MPI.BYTE]
+    return Step("Iallgather", args, ("all_gather", len(record), torch.uint8, None, None), (record, records))
+
+
 def all_gather_uneven(source, target, counts):
     """[counts[rank]] -> [sum(counts)]."""
     args = as_bytes(source), in_blocks(target, counts)
