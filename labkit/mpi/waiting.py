@@ -63,7 +63,10 @@ def status():
 
 
 def wait_until(poll, seconds, call, work=None):
-    """Poll until it is true (True) or until the deadline (False). Lets KeyboardInterrupt through."""
+    """Poll until it is true (True) or until the deadline (False). Lets KeyboardInterrupt through.
+
+    A poll that returns None has moved on and expects more soon: the naps start again from none.
+    """
     for _ in range(SPINS):
         if poll():
             return True
@@ -72,10 +75,13 @@ def wait_until(poll, seconds, call, work=None):
     call.locate()
     waits[thread] = _Wait(call, work)
     try:
-        deadline, turns, nap = time.monotonic() + seconds, 0, FIRST_SLEEP
-        while not poll():
+        deadline, turns, since_progress, nap = time.monotonic() + seconds, 0, 0, FIRST_SLEEP
+        while not (done := poll()):
             turns += 1
-            if turns < YIELDS:
+            if done is None:
+                since_progress, nap = 0, FIRST_SLEEP
+            since_progress += 1
+            if since_progress < YIELDS:
                 os.sched_yield()
             else:
                 time.sleep(nap)

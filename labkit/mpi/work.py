@@ -47,7 +47,7 @@ class Work(dist.Work):
                 self.flying.append(step)
 
     def poll(self):
-        """Move on without blocking; whether this work is done."""
+        """Move on without blocking: True when done, None after a step of it."""
         if self.done:
             return True
         if not progress.acquire(blocking=False):
@@ -70,11 +70,13 @@ class Work(dist.Work):
             return True
         if self.group.pump_all() and self.done:
             return True
+        moved = False
         while self.flying:
             if not self.channel.test(self.flying[0], self.received):
-                return False
+                return None if moved else False
             self.flying.popleft()
             self.post()
+            moved = True
         if self.steps is not None:
             return False
         if self.after is not None:
@@ -129,7 +131,7 @@ class Work(dist.Work):
         return self.future
 
     def is_completed(self):
-        return self.poll()
+        return self.poll() is True
 
     def is_success(self):
         return self.done and self.error is None
