@@ -13,9 +13,7 @@ def finding(rows: list[Row], ranks: int) -> str:
     ratios = [row.ratio("gloo", "mpi") for row in rows if row.verb == "all_reduce"]
     if not ratios:
         return f"Time of collectives at {ranks} ranks"
-    return (
-        f"all_reduce on mpi takes 1/{min(ratios):.0f} to 1/{max(ratios):.0f} of gloo's time at {ranks} ranks"
-    )
+    return f"mpi is {min(ratios):.1f} to {max(ratios):.1f} times as fast as gloo: all_reduce, {ranks} ranks"
 
 
 def draw(rows: list[Row], ranks: int, path: Path) -> None:
