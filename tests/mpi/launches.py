@@ -89,7 +89,9 @@ class Launches:
                 if "case" not in line:
                     continue
                 words.setdefault(line["case"], {})[rank] = line.get("verdict", "no verdict")
-                if line.get("verdict") == "skipped":
+                if line.get("said"):
+                    reasons[line["case"]] = f"rank {rank}: {line['said']}"
+                elif line.get("verdict") == "skipped":
                     reasons[line["case"]] = line["text"]
                 elif "text" in line:
                     texts.setdefault(line["case"], []).append(f"rank {rank}:\n{line['text']}")

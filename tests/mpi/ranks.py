@@ -91,7 +91,7 @@ def run_case(case: Case, w: World, reporter: Reporter) -> bool:
     timer.start()
     began = time.monotonic()
     try:
-        case.function(w)
+        said = case.function(w)
     except unittest.SkipTest as skip:
         reporter.line(case=case.name, verdict="skipped", text=str(skip))
         return True
@@ -100,7 +100,7 @@ def run_case(case: Case, w: World, reporter: Reporter) -> bool:
         return False
     finally:
         timer.cancel()
-    reporter.line(case=case.name, verdict="passed", seconds=time.monotonic() - began)
+    reporter.line(case=case.name, verdict="passed", seconds=time.monotonic() - began, said=said)
     return True
 
 
@@ -129,7 +129,7 @@ def main(path: str) -> None:
             time.sleep(1.0)  # others may be about to say what they saw
             os._exit(FAILED)
         try:
-            together(store, name, plan.size, table[name].deadline + 5 if passed else 2)
+            together(store, name, plan.size, table[name].deadline + 5 if passed else 15)
         except RuntimeError:  # some rank is still in it, and will be
             os._exit(FAILED)
     if dist.is_initialized():
