@@ -28,5 +28,6 @@ def create_group(ranks, name, timeout, store, expected=None):
         ranks = list(range(here.size))
         here.generation += 1
     key = f"{here.generation}/{name}"
-    comms = here.communicators(ranks, key, timeout.total_seconds())
-    return MPIProcessGroup(here, key, ranks, comms, name, timeout, store)
+    seconds = timeout.total_seconds()
+    comms = here.communicators(ranks, key, seconds)
+    return MPIProcessGroup(here, key, ranks, comms, name, seconds, store)

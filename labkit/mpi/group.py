@@ -22,13 +22,14 @@ class Group(dist.ProcessGroup):
     rank that blocks in one group must not hold up another.
     """
 
-    def __init__(self, world, key, ranks, comms, name, timeout, store):
+    def __init__(self, world, key, ranks, comms, name, seconds, store):
         super().__init__(comms[0].rank, comms[0].size)
         self.world, self.key, self.ranks, self.store = world, key, tuple(ranks), store
         self.me, self.members = comms[0].rank, comms[0].size
-        self.seconds = timeout.total_seconds()
+        self.seconds = seconds
         self.named, self.described = name, ""
         self.sequence = 0
+        self.nccl = None
         self.connect(comms)
         world.groups[key] = self
 
@@ -105,6 +106,8 @@ class Group(dist.ProcessGroup):
     # Giving up
 
     def refuse_if_tainted(self, call):
+        if self.data.closed:
+            raise CommunicationError(str(call), f"group {self.named!r} was destroyed", "make a new group")
         if self.tainted is not None:
             file, line = self.tainted.place or (None, 0)
             raise TaintedError(
@@ -140,6 +143,19 @@ class Group(dist.ProcessGroup):
         for channel in (self.data, self.side):
             channel.closed = True
             channel.comm.Free()
+
+    def split_group(self, ranks, timeout=None, opts=None, group_name=None, group_desc=None, device_types=None):
+        """A group over `ranks`, ranks in this group; None elsewhere. Only the members need to call it."""
+        if self.me not in ranks:
+            return None
+        world_ranks, name = [self.ranks[rank] for rank in ranks], group_name or f"{self.named}/{list(ranks)}"
+        seconds = self.seconds if timeout is None else timeout.total_seconds()
+        key = f"{self.world.generation}/{name}"
+        comms = self.world.communicators(world_ranks, key, seconds)
+        store = dist.PrefixStore(f"{name}/", self.store)
+        group = type(self)(self.world, key, world_ranks, comms, name, seconds, store)
+        group.described = group_desc or ""
+        return group
 
     def abort(self):
         self.tainted = self.tainted or Call("abort", self.named, self.ranks)

@@ -44,18 +44,17 @@ def register():
 
 
 def _with_store(helper):
+    @wraps(helper)
     def new_process_group_helper(size, rank, ranks, backend, store, name, *args, timeout=None, **kwargs):
-        if backend == dist.Backend.MPI:
+        if backend == dist.Backend.MPI and not ranks:
             from labkit.mpi.create import default_store
 
-            if not ranks:
-                store = default_store()
-            _asked.append((name, timeout, store))
+            store = default_store()
+        _asked.append((name, timeout, store))
         try:
             return helper(size, rank, ranks, backend, store, name, *args, timeout=timeout, **kwargs)
         finally:
-            if backend == dist.Backend.MPI:
-                _asked.pop()
+            _asked.pop()
 
     return new_process_group_helper
 

@@ -4,6 +4,7 @@ from labkit.errors import LabError
 from labkit.mpi import collectives, messages, steps
 from labkit.mpi.buffers import op_name
 from labkit.mpi.call import Call
+from labkit.mpi.cuda import with_nccl
 from labkit.mpi.group import Group
 from labkit.mpi.monitored import monitored_barrier
 from labkit.mpi.runtime import MPI
@@ -17,6 +18,7 @@ def _op(opts):
     return name
 
 
+@with_nccl
 class MPIProcessGroup(Group):
     """All verbs of torch.distributed for dense tensors. Ranks are ranks in the group.
 

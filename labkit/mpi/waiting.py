@@ -73,8 +73,8 @@ def wait_until(poll, seconds, call, work=None):
     thread = threading.get_ident()
     outer = waits.get(thread)
     call.locate()
-    waits[thread] = _Wait(call, work)
     try:
+        waits[thread] = _Wait(call, work)
         deadline, turns, since_progress, nap = time.monotonic() + seconds, 0, 0, FIRST_SLEEP
         while not (done := poll()):
             turns += 1
@@ -91,6 +91,6 @@ def wait_until(poll, seconds, call, work=None):
         return True
     finally:
         if outer is None:
-            del waits[thread]
+            waits.pop(thread, None)
         else:
             waits[thread] = outer

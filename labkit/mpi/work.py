@@ -115,7 +115,7 @@ class Work(dist.Work):
                 self.group.give_up(self)
                 self.error = DeadlineError(
                     f"{self.call} on group {self.group.group_name!r}, {_line(self.call)}",
-                    f"not done after {seconds:g} s on rank {dist.get_rank() if dist.is_initialized() else '?'}",
+                    f"not done after {seconds:g} s on rank {self.group.world.rank}",
                     "see which rank did not take part; then labkit.mpi.recover() on every rank",
                 )
         if self.error is not None:

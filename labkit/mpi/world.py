@@ -8,6 +8,7 @@ import atexit
 import hashlib
 import os
 import sys
+import time
 
 import torch
 import torch.distributed as dist
@@ -17,6 +18,7 @@ from labkit.mpi import steps
 from labkit.mpi.background import keep_moving
 from labkit.mpi.call import Call
 from labkit.mpi.channel import Channel
+from labkit.mpi.cuda import gpus, one_each
 from labkit.mpi.errors import CommunicationError, DeadlineError, MismatchError, TaintedError
 from labkit.mpi.runtime import MPI, STARTED_HERE
 from labkit.mpi.settle import duplicate
@@ -41,7 +43,8 @@ class World:
         self.abandoned = {}  # key -> destroyed groups that still have something in flight
         self.generation = 0  # how often a default group was made: its sub-groups reuse names
         self.tainted = None
-        hosts = self._all_gather(MPI.Get_processor_name())
+        hosts, seen = zip(*(text.split("|") for text in self._all_gather(f"{MPI.Get_processor_name()}|{gpus()}")))
+        self.gpu_each = torch.cuda.is_available() and one_each(hosts, seen)
         served, address = serve(len(set(hosts)) > 1) if self.rank == 0 else (None, "")
         # The first rank decides for all: a check that only some ranks take part in would hang.
         address, checked = self._all_gather(f"{address}|{os.environ.get('LABKIT_CHECK', '')}")[0].split("|")
@@ -156,6 +159,7 @@ def _end_together():
         if failed and not MPI.Is_finalized() and MPI.COMM_WORLD.size > 1:
             sys.stdout.flush()
             sys.stderr.flush()
+            time.sleep(0.3)  # other ranks may be about to print why they failed
             MPI.COMM_WORLD.Abort(1)
 
     sys.excepthook = remember
