@@ -9,17 +9,14 @@ from labkit.mpi.channel import Channel
 from labkit.mpi.checks import Agreement
 from labkit.mpi.errors import CommunicationError, TaintedError
 from labkit.mpi.runtime import MPI
-from labkit.mpi.work import Receive, Work, progress
-
-_deferred = {}  # groups that hold works which wait for their turn; a dict, for its order
+from labkit.mpi.work import Receive, Work, deferred, progress
 
 
 class Group(dist.ProcessGroup):
     """A group of ranks: how calls are posted, given up and recovered.
 
     Calls are posted in order. One that waits for its check, or that is too large to be posted
-    at once, stays at the head of `queue`, and every wait of this process moves all queues on: a
-    rank that blocks in one group must not hold up another.
+    at once, stays at the head of `queue`.
     """
 
     def __init__(self, world, key, ranks, comms, name, seconds, store):
@@ -40,7 +37,7 @@ class Group(dist.ProcessGroup):
 
     # Posting
 
-    def begin(self, verb, steps, results, tensors, *, after=None, blocks=((), ()), window=None, **about):
+    def begin(self, verb, steps, results, tensors, *, blocks=((), ()), window=None, **about):
         """Every collective passes here on its way to MPI."""
         if "root" in about:
             about["root"] = self.ranks[about["root"]]
@@ -48,7 +45,7 @@ class Group(dist.ProcessGroup):
         self.refuse_if_tainted(call)
         self.sequence += 1
         call.sequence = self.sequence
-        work = Work(self, call, steps, results, window, after)
+        work = Work(self, call, steps, results, window)
         try:
             with progress:
                 if self.world.checked:
@@ -92,16 +89,9 @@ class Group(dist.ProcessGroup):
                 break
             queue.pop(0)
         if queue:
-            _deferred[self] = True
+            deferred[self] = True
         else:
-            _deferred.pop(self, None)
-
-    @staticmethod
-    def pump_all():
-        if _deferred:
-            for group in list(_deferred):
-                group.pump()
-        return True
+            deferred.pop(self, None)
 
     # Giving up
 
@@ -123,7 +113,7 @@ class Group(dist.ProcessGroup):
         """
         with progress:
             if isinstance(work, Receive):
-                for step in list(work.flying):
+                for step, _ in work.flying:
                     if step in self.data.flying:
                         self.data.cancel(step)
             else:
@@ -134,7 +124,7 @@ class Group(dist.ProcessGroup):
     def shutdown(self):
         """Called by destroy_process_group. Communicators with something in flight are kept."""
         self.world.groups.pop(self.key, None)
-        _deferred.pop(self, None)
+        deferred.pop(self, None)
         if self.data.closed or MPI.Is_finalized():
             return
         if self.tainted or self.data.flying or self.side.flying:

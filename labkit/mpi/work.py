@@ -15,6 +15,10 @@ from labkit.mpi.waiting import wait_until
 # Completing a request and running what follows must happen once, whichever thread polls.
 progress = threading.RLock()
 
+# Groups that hold works which wait for their turn. Every wait moves all of them on: a rank that
+# blocks in one group must not hold up another.
+deferred = {}
+
 
 class Work(dist.Work):
     """Returned by every verb. All communication of a group begins and ends here.
@@ -24,10 +28,10 @@ class Work(dist.Work):
     check of checked mode: no step is posted before it is reached.
     """
 
-    def __init__(self, group, call, steps, results, window=None, after=None):
+    def __init__(self, group, call, steps, results, window=None):
         super().__init__()
         self.group, self.call, self.channel, self.results = group, call, group.data, results
-        self.steps, self.window, self.after = iter(steps), window, after
+        self.steps, self.window = iter(steps), window
         self.flying = deque()
         self.agreement = self.error = self.future = self.received = None
         self.done = False
@@ -36,15 +40,12 @@ class Work(dist.Work):
 
     def post(self, everything=False):
         """Post steps up to the window, or all that are left."""
-        while self.steps is not None and (
-            everything or self.window is None or len(self.flying) < self.window
-        ):
+        while self.steps is not None and (everything or self.window is None or len(self.flying) < self.window):
             step = next(self.steps, None)
             if step is None:
                 self.steps = None
             else:
-                self.channel.post(step)
-                self.flying.append(step)
+                self.flying.append((step, self.channel.post(step)))
 
     def poll(self):
         """Move on without blocking: True when done, None after a step of it."""
@@ -57,6 +58,7 @@ class Work(dist.Work):
         except LabError as error:
             self.fail(error)
         except MPI.Exception as error:
+            self.channel.forget(self.flying[0][0])
             self.fail(self._explain(error))
         finally:
             progress.release()
@@ -68,19 +70,21 @@ class Work(dist.Work):
                 str(self.call), "labkit.mpi.recover() was called since and ended it", "call it again"
             ))  # fmt: skip
             return True
-        if self.group.pump_all() and self.done:
-            return True
-        moved = False
-        while self.flying:
-            if not self.channel.test(self.flying[0], self.received):
+        for group in list(deferred) if deferred else ():
+            group.pump()
+            if self.done:
+                return True
+        flying, moved = self.flying, False
+        while flying:
+            step, request = flying[0]
+            if not request.Test(self.received):
                 return None if moved else False
-            self.flying.popleft()
+            flying.popleft()
+            self.channel.complete(step)
             self.post()
             moved = True
         if self.steps is not None:
             return False
-        if self.after is not None:
-            self.after()
         self.finish()
         return True
 
@@ -95,7 +99,7 @@ class Work(dist.Work):
         self.finish()
 
     def finish(self):
-        self.done, self.steps, self.after, self.agreement = True, None, None, None
+        self.done, self.steps, self.agreement = True, None, None
         self.flying.clear()
 
     # What torch asks of a Work
@@ -160,6 +164,6 @@ def _line(call):
 class Receive(Work):
     """A Work that knows where its message came from, and that can be taken back."""
 
-    def __init__(self, group, call, steps, results, after=None):
-        super().__init__(group, call, steps, results, after=after)
+    def __init__(self, group, call, steps, results):
+        super().__init__(group, call, steps, results)
         self.received = MPI.Status()
