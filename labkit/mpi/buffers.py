@@ -6,14 +6,15 @@ Open MPI returned garbage without a word.
 
 import torch
 import torch.distributed as dist
-from labkit.mpi.runtime import MPI
 
 from labkit.errors import LabError
+from labkit.mpi.runtime import MPI
 
 DATATYPES = {
-    torch.uint8: MPI.UINT8_T, torch.uint16: MPI.UINT16_T, torch.uint32: MPI.UINT32_T, torch.uint64: MPI.UINT64_T,
+    torch.uint8: MPI.UINT8_T, torch.uint16: MPI.UINT16_T, torch.uint32: MPI.UINT32_T,
+    torch.uint64: MPI.UINT64_T, torch.bool: MPI.UINT8_T,
     torch.int8: MPI.INT8_T, torch.int16: MPI.INT16_T, torch.int32: MPI.INT32_T, torch.int64: MPI.INT64_T,
-    torch.float32: MPI.FLOAT, torch.float64: MPI.DOUBLE, torch.bool: MPI.UINT8_T,
+    torch.float32: MPI.FLOAT, torch.float64: MPI.DOUBLE,
     torch.complex64: MPI.C_FLOAT_COMPLEX, torch.complex128: MPI.C_DOUBLE_COMPLEX,
 }  # fmt: skip
 _INTEGER_OPS = {
@@ -57,14 +58,16 @@ def carrier(dtype):
         return torch.float32
     if dtype.is_complex:
         return torch.complex64
-    raise LabError(f"a reduction of {dtype}", "MPI cannot compute with this dtype", "convert the tensor first")
+    raise LabError(
+        f"a reduction of {dtype}", "MPI cannot compute with this dtype", "convert the tensor first"
+    )
 
 
 _NAMES = {int(op): name for name, op in dist.ReduceOp.RedOpType.__members__.items()}
 
 
 def op_name(op):
-    """"SUM" from `dist.ReduceOp.SUM`, in either of the two types that torch uses for it."""
+    """ "SUM" from `dist.ReduceOp.SUM`, in either of the two types that torch uses for it."""
     return _NAMES[int(getattr(op, "op", op))]  # `.name` takes 7 us
 
 
@@ -77,7 +80,9 @@ def operation(name, dtype):
     else:
         table = _FLOAT_OPS if dtype.is_floating_point else _INTEGER_OPS
     if name not in table:
-        raise LabError(f"ReduceOp.{name} of {dtype}", f"{dtype} allows {', '.join(table)}", "use one of these")
+        raise LabError(
+            f"ReduceOp.{name} of {dtype}", f"{dtype} allows {', '.join(table)}", "use one of these"
+        )
     return table[name]
 
 

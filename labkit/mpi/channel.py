@@ -24,7 +24,7 @@ class Channel:
         self.closed = False
 
     def post(self, step):
-        """Start one step and return its request. Collectives must be posted in the same order on every rank."""
+        """Start one step and return its request; collectives in the same order on every rank."""
         if step.mold is not None:
             self.count += 1
             step.number = self.count

@@ -69,9 +69,10 @@ class Agreement:
             ranks.setdefault(text.decode(errors="replace").rstrip(), []).append(str(rank))
         lines = [f"rank{'s' if len(who) > 1 else ''} {', '.join(who)}: {text}" for text, who in ranks.items()]
         raise MismatchError(
-            f"{self.call} on group {self.call.group!r}", "\n       ".join(lines),
+            f"{self.call} on group {self.call.group!r}",
+            "\n       ".join(lines),
             "every rank of a group makes the same calls in the same order, with equal shapes and dtypes",
-        )  # fmt: skip
+        )
 
 
 def _rows(records, size):

@@ -112,7 +112,9 @@ def reduce_scatter_list(target, sources, op, rank, size):
         return
     for owner, source in enumerate(sources):
         mine = dense(source)[0].clone()
-        step = _reduced(mine, mine if owner == rank else None, op, size, lambda t, to=owner: steps.reduce(t, op, to, rank))
+        step = _reduced(
+            mine, mine if owner == rank else None, op, size, lambda t, to=owner: steps.reduce(t, op, to, rank)
+        )
         if owner == rank:
             step.finish = _both(step.finish, lambda kept=mine: target.detach().copy_(kept.view(target.shape)))
         yield step
@@ -128,7 +130,9 @@ def all_to_all_single(target, source, take, give):
 
 def all_to_all(targets, sources):
     taken = torch.empty(sum(t.numel() for t in targets), dtype=sources[0].dtype)
-    step = steps.all_to_all(_joined(sources), taken, [t.numel() for t in sources], [t.numel() for t in targets])
+    step = steps.all_to_all(
+        _joined(sources), taken, [t.numel() for t in sources], [t.numel() for t in targets]
+    )
     step.finish = lambda: _spread(taken, targets)
     yield step
 

@@ -18,9 +18,9 @@ import torch.distributed as dist
 
 # Verbs whose work NCCL can do: all that take tensors.
 VERBS = (
-    "allreduce", "allreduce_coalesced", "reduce", "broadcast", "allgather", "_allgather_base", "all_gather_single",
-    "all_gather_single_coalesced", "allgather_into_tensor_coalesced", "gather", "scatter", "reduce_scatter",
-    "_reduce_scatter_base", "reduce_scatter_single", "reduce_scatter_single_coalesced",
+    "allreduce", "allreduce_coalesced", "reduce", "broadcast", "allgather", "_allgather_base",
+    "all_gather_single", "all_gather_single_coalesced", "allgather_into_tensor_coalesced",
+    "gather", "scatter", "reduce_scatter", "_reduce_scatter_base", "reduce_scatter_single", "reduce_scatter_single_coalesced",
     "reduce_scatter_tensor_coalesced", "alltoall", "alltoall_base", "all_to_all_single", "send", "recv",
 )  # fmt: skip
 _NAMES_IN_NCCL = {

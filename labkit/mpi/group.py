@@ -1,6 +1,5 @@
 """The process group: torch's verbs on one side, channels and works on the other."""
 
-import torch
 import torch.distributed as dist
 
 from labkit.errors import LabError
@@ -8,11 +7,12 @@ from labkit.mpi.call import Call
 from labkit.mpi.channel import Channel
 from labkit.mpi.checks import Agreement
 from labkit.mpi.errors import CommunicationError, TaintedError
+from labkit.mpi.identity import Identity
 from labkit.mpi.runtime import MPI
 from labkit.mpi.work import Receive, Work, deferred, progress
 
 
-class Group(dist.ProcessGroup):
+class Group(Identity):
     """A group of ranks: how calls are posted, given up and recovered.
 
     Calls are posted in order. One that waits for its check, or that is too large to be posted
@@ -20,11 +20,8 @@ class Group(dist.ProcessGroup):
     """
 
     def __init__(self, world, key, ranks, comms, name, seconds, store):
-        super().__init__(comms[0].rank, comms[0].size)
-        self.world, self.key, self.ranks, self.store = world, key, tuple(ranks), store
-        self.me, self.members = comms[0].rank, comms[0].size
-        self.seconds = seconds
-        self.named, self.described = name, ""
+        super().__init__(comms[0].rank, comms[0].size, name, seconds, store)
+        self.world, self.key, self.ranks = world, key, tuple(ranks)
         self.sequence = 0
         self.nccl = None
         self.connect(comms)
@@ -101,9 +98,10 @@ class Group(dist.ProcessGroup):
         if self.tainted is not None:
             file, line = self.tainted.place or (None, 0)
             raise TaintedError(
-                f"{call} on group {self.named!r}", f"{self.tainted} at {file}, line {line}, was given up on this rank",
+                f"{call} on group {self.named!r}",
+                f"{self.tainted} at {file}, line {line}, was given up on this rank",
                 "call labkit.mpi.recover() on every rank",
-            )  # fmt: skip
+            )
 
     def give_up(self, work):
         """Leave a call that was interrupted or came to its deadline.
@@ -134,7 +132,9 @@ class Group(dist.ProcessGroup):
             channel.closed = True
             channel.comm.Free()
 
-    def split_group(self, ranks, timeout=None, opts=None, group_name=None, group_desc=None, device_types=None):
+    def split_group(
+        self, ranks, timeout=None, opts=None, group_name=None, group_desc=None, device_types=None
+    ):
         """A group over `ranks`, ranks in this group; None elsewhere. Only the members need to call it."""
         if self.me not in ranks:
             return None
@@ -149,66 +149,3 @@ class Group(dist.ProcessGroup):
 
     def abort(self):
         self.tainted = self.tainted or Call("abort", self.named, self.ranks)
-
-    # What torch asks of a ProcessGroup
-
-    def rank(self):
-        return self.me
-
-    getRank = rank
-
-    def size(self):
-        return self.members
-
-    getSize = size
-
-    def name(self):
-        return "mpi"
-
-    getBackendName = _get_backend_name = name
-
-    def _set_group_name(self, name):
-        self.named = name
-
-    setGroupName = _set_group_name
-
-    def getGroupName(self):
-        return self.named
-
-    group_name = property(getGroupName)
-
-    def _set_group_desc(self, text):
-        self.described = text
-
-    setGroupDesc = _set_group_desc
-
-    def getGroupDesc(self):
-        return self.described
-
-    group_desc = property(getGroupDesc)
-
-    def get_group_store(self):
-        return self.store
-
-    def set_timeout(self, timeout):
-        self.seconds = timeout.total_seconds()
-
-    _set_default_timeout = set_timeout
-
-    @property
-    def _device_types(self):
-        return [torch.device("cpu")]
-
-    def _get_backend(self, device):
-        return self
-
-    supports_coalescing = supports_splitting = supports_shrinking = supports_time_estimate = False
-
-    def supports_tensor_alloc(self, device):
-        return False
-
-    def _set_sequence_number_for_group(self):
-        pass
-
-    def _get_sequence_number_for_group(self):
-        return self.sequence

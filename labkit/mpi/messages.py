@@ -67,7 +67,9 @@ def _compare(tensor, numbers, trailer, call, status):
         sent = bytes(memory(numbers)[max(got, 0) :]) + bytes(trailer)
     kind, _, text = sent[:_TRAILER].decode(errors="replace").partition("|")
     if kind != _kind(tensor):
-        raise _mismatch(call, f"rank {call.ranks[0]} sent {text.rstrip()}" if text else f"{got} bytes were sent")
+        raise _mismatch(
+            call, f"rank {call.ranks[0]} sent {text.rstrip()}" if text else f"{got} bytes were sent"
+        )
 
 
 def _complete(numbers, back, call, status):
@@ -81,5 +83,7 @@ def _complete(numbers, back, call, status):
 def _mismatch(call, found):
     file, line = call.place or call.locate()
     return MismatchError(
-        f"{call} at {file}, line {line}", found, "send and receive tensors of one dtype and one number of elements"
+        f"{call} at {file}, line {line}",
+        found,
+        "send and receive tensors of one dtype and one number of elements",
     )

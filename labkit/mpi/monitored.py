@@ -44,9 +44,10 @@ def monitored_barrier(group, seconds, wait_all_ranks):
     missing = [group.ranks[rank] for rank, here in enumerate(came.tolist()) if not here]
     if missing:
         named = missing if wait_all_ranks else missing[:1]
+        who = f"rank{'s' if len(named) > 1 else ''} {', '.join(map(str, named))}"
         raise DeadlineError(
             f"monitored_barrier on group {group.named!r}",
-            f"rank{'s' if len(named) > 1 else ''} {', '.join(map(str, named))} did not come within {seconds:g} s",
+            f"{who} did not come within {seconds:g} s",
             "see what these ranks do instead",
         )
 

@@ -30,9 +30,10 @@ def recover(timeout=30.0):
     while _meetings:
         if not wait_until(lambda: _meetings[0].Test(), timeout, call):
             raise DeadlineError(
-                "labkit.mpi.recover()", f"not all of {here.size} ranks called it within {timeout:g} s",
+                "labkit.mpi.recover()",
+                f"not all of {here.size} ranks called it within {timeout:g} s",
                 "call it on every rank; restart the ranks if one cannot",
-            )  # fmt: skip
+            )
         with deferred_interrupts(), progress:
             _meetings.pop(0)
             _rebuild(here)

@@ -5,9 +5,9 @@ with scratch memory: that is how recovery ends a collective that some ranks neve
 """
 
 import torch
-from labkit.mpi.runtime import MPI
 
 from labkit.mpi.buffers import DATATYPES, as_bytes, as_numbers, in_blocks, memory, operation
+from labkit.mpi.runtime import MPI
 
 
 class Step:

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import torch
 import torch.distributed as dist
-from labkit.mpi.runtime import MPI
 
 from labkit.errors import LabError
 from labkit.mpi.errors import CommunicationError, DeadlineError, MismatchError
+from labkit.mpi.runtime import MPI
 from labkit.mpi.waiting import wait_until
 
 # Completing a request and running what follows must happen once, whichever thread polls.
@@ -40,7 +40,9 @@ class Work(dist.Work):
 
     def post(self, everything=False):
         """Post steps up to the window, or all that are left."""
-        while self.steps is not None and (everything or self.window is None or len(self.flying) < self.window):
+        while self.steps is not None and (
+            everything or self.window is None or len(self.flying) < self.window
+        ):
             step = next(self.steps, None)
             if step is None:
                 self.steps = None

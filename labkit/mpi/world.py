@@ -11,7 +11,6 @@ import sys
 import time
 
 import torch
-import torch.distributed as dist
 
 from labkit.errors import LabError
 from labkit.mpi import steps
@@ -43,7 +42,8 @@ class World:
         self.abandoned = {}  # key -> destroyed groups that still have something in flight
         self.generation = 0  # how often a default group was made: its sub-groups reuse names
         self.tainted = None
-        hosts, seen = zip(*(text.split("|") for text in self._all_gather(f"{MPI.Get_processor_name()}|{gpus()}")))
+        places = [text.split("|") for text in self._all_gather(f"{MPI.Get_processor_name()}|{gpus()}")]
+        hosts, seen = [host for host, _ in places], [gpu for _, gpu in places]
         self.gpu_each = torch.cuda.is_available() and one_each(hosts, seen)
         served, address = serve(len(set(hosts)) > 1) if self.rank == 0 else (None, "")
         # The first rank decides for all: a check that only some ranks take part in would hang.
@@ -68,14 +68,17 @@ class World:
             raise
         self.tainted = call
         raise DeadlineError(
-            f"{call} on group {call.group!r}", f"not every rank of {list(call.ranks)} called it within {seconds:g} s",
+            f"{call} on group {call.group!r}",
+            f"not every rank of {list(call.ranks)} called it within {seconds:g} s",
             "every rank must call it, in the same order; then labkit.mpi.recover() on every rank",
-        )  # fmt: skip
+        )
 
     def gate(self, ranks, label, seconds):
         """Return when every rank in `ranks` stands here with the same label."""
         if self.tainted:
-            raise TaintedError(f"group {label!r}", f"{self.tainted} was given up", "labkit.mpi.recover() on every rank")
+            raise TaintedError(
+                f"group {label!r}", f"{self.tainted} was given up", "labkit.mpi.recover() on every rank"
+            )
         call = Call("new_group", label, tuple(ranks))
         call.locate()
         mark = hashlib.blake2b(repr((label, tuple(ranks))).encode(), digest_size=16).digest()
@@ -91,9 +94,10 @@ class World:
             self._exchange(call, [(leader, mine)], [(leader, verdict)], seconds)
         if not verdict:
             raise MismatchError(
-                f"new_group({list(ranks)}), here group {label!r}", "another rank of it is making another group",
+                f"new_group({list(ranks)}), here group {label!r}",
+                "another rank of it is making another group",
                 "call new_group in the same order, with the same ranks, on every rank",
-            )  # fmt: skip
+            )
 
     def _exchange(self, call, given, taken, seconds):
         pending = [steps.receive(tensor, rank, _GATE) for rank, tensor in taken]
@@ -123,12 +127,16 @@ def world():
     global _world
     if _world is None:
         if MPI.Is_finalized():
-            raise LabError("a process group on MPI", "MPI is finalised in this process", "start a new process")
+            raise LabError(
+                "a process group on MPI", "MPI is finalised in this process", "start a new process"
+            )
         if not _begun:
             _begun.extend(MPI.COMM_WORLD.Idup() for _ in range(2))
         call = Call("init_process_group", "world", range(MPI.COMM_WORLD.size))
         if not wait_until(lambda: all([request.Test() for _, request in _begun]), _PATIENCE, call):
-            raise CommunicationError(str(call), f"some ranks did not call it in {_PATIENCE:g} s", "call it on all")
+            raise CommunicationError(
+                str(call), f"some ranks did not call it in {_PATIENCE:g} s", "call it on all"
+            )
         _world = World(*(comm for comm, _ in _begun))
         _end_together()
         if _world.checked:
