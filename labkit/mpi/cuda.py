@@ -18,16 +18,12 @@ import torch.distributed as dist
 
 # Verbs whose work NCCL can do: all that take tensors.
 VERBS = (
-    "allreduce", "allreduce_coalesced", "reduce", "broadcast", "allgather", "_allgather_base",
-    "all_gather_single", "all_gather_single_coalesced", "allgather_into_tensor_coalesced",
-    "gather", "scatter", "reduce_scatter", "_reduce_scatter_base", "reduce_scatter_single", "reduce_scatter_single_coalesced",
-    "reduce_scatter_tensor_coalesced", "alltoall", "alltoall_base", "all_to_all_single", "send", "recv",
+    "allreduce", "allreduce_coalesced", "reduce", "broadcast", "allgather", "allgather_coalesced",
+    "_allgather_base", "all_gather_single", "all_gather_single_coalesced", "allgather_into_tensor_coalesced",
+    "gather", "scatter", "reduce_scatter", "_reduce_scatter_base", "reduce_scatter_single",
+    "reduce_scatter_single_coalesced", "reduce_scatter_tensor_coalesced", "alltoall", "alltoall_base",
+    "all_to_all_single", "send", "recv",
 )  # fmt: skip
-_NAMES_IN_NCCL = {
-    "all_gather_single": "_allgather_base", "reduce_scatter_single": "_reduce_scatter_base",
-    "all_to_all_single": "alltoall_base", "all_gather_single_coalesced": "allgather_into_tensor_coalesced",
-    "reduce_scatter_single_coalesced": "reduce_scatter_tensor_coalesced",
-}  # fmt: skip
 
 
 def gpus():
@@ -47,12 +43,17 @@ def one_each(hosts, seen):
 
 
 def nccl(group):
-    """The group's NCCL backend, made at the first use. Collective over the group."""
+    """A plain group of torch's with NCCL in it, made at the first use. Collective over the group."""
     if group.nccl is None:
         options = dist.ProcessGroupNCCL.Options()
         options._timeout = timedelta(seconds=group.seconds)
         store = dist.PrefixStore("nccl/", group.store)
-        group.nccl = dist.ProcessGroupNCCL(store, group.me, group.members, options)
+        kind = dist.ProcessGroup.BackendType.NCCL
+        inner = dist.ProcessGroup(store, group.me, group.members)
+        inner._set_default_backend(kind)
+        backend = dist.ProcessGroupNCCL(store, group.me, group.members, options)
+        inner._register_backend(torch.device("cuda"), kind, backend)
+        group.nccl = inner
     return group.nccl
 
 
@@ -67,7 +68,7 @@ def _routed(name, verb):
     @wraps(verb)
     def routed(group, tensors, *args):
         if group.world.gpu_each and _first(tensors).is_cuda:
-            return getattr(nccl(group), _NAMES_IN_NCCL.get(name, name))(tensors, *args)
+            return getattr(nccl(group), name)(tensors, *args)
         return verb(group, tensors, *args)
 
     return routed

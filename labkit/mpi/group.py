@@ -123,6 +123,7 @@ class Group(Identity):
         """Called by destroy_process_group. Communicators with something in flight are kept."""
         self.world.groups.pop(self.key, None)
         deferred.pop(self, None)
+        self.nccl = None
         if self.data.closed or MPI.Is_finalized():
             return
         if self.tainted or self.data.flying or self.side.flying:
