@@ -5,14 +5,16 @@ Open MPI returned garbage without a word.
 """
 
 import torch
-from labkit.mpi.runtime import MPI
+import torch.distributed as dist
 
 from labkit.errors import LabError
+from labkit.mpi.runtime import MPI
 
 DATATYPES = {
-    torch.uint8: MPI.UINT8_T, torch.uint16: MPI.UINT16_T, torch.uint32: MPI.UINT32_T, torch.uint64: MPI.UINT64_T,
+    torch.uint8: MPI.UINT8_T, torch.uint16: MPI.UINT16_T, torch.uint32: MPI.UINT32_T,
+    torch.uint64: MPI.UINT64_T, torch.bool: MPI.UINT8_T,
     torch.int8: MPI.INT8_T, torch.int16: MPI.INT16_T, torch.int32: MPI.INT32_T, torch.int64: MPI.INT64_T,
-    torch.float32: MPI.FLOAT, torch.float64: MPI.DOUBLE, torch.bool: MPI.UINT8_T,
+    torch.float32: MPI.FLOAT, torch.float64: MPI.DOUBLE,
     torch.complex64: MPI.C_FLOAT_COMPLEX, torch.complex128: MPI.C_DOUBLE_COMPLEX,
 }  # fmt: skip
 _INTEGER_OPS = {
@@ -56,12 +58,17 @@ def carrier(dtype):
         return torch.float32
     if dtype.is_complex:
         return torch.complex64
-    raise LabError(f"a reduction of {dtype}", "MPI cannot compute with this dtype", "convert the tensor first")
+    raise LabError(
+        f"a reduction of {dtype}", "MPI cannot compute with this dtype", "convert the tensor first"
+    )
+
+
+_NAMES = {int(op): name for name, op in dist.ReduceOp.RedOpType.__members__.items()}
 
 
 def op_name(op):
-    """"SUM" from `dist.ReduceOp.SUM`, in either of the two types that torch uses for it."""
-    return getattr(op, "op", op).name
+    """ "SUM" from `dist.ReduceOp.SUM`, in either of the two types that torch uses for it."""
+    return _NAMES[int(getattr(op, "op", op))]  # `.name` takes 7 us
 
 
 def operation(name, dtype):
@@ -73,34 +80,34 @@ def operation(name, dtype):
     else:
         table = _FLOAT_OPS if dtype.is_floating_point else _INTEGER_OPS
     if name not in table:
-        raise LabError(f"ReduceOp.{name} of {dtype}", f"{dtype} allows {', '.join(table)}", "use one of these")
+        raise LabError(
+            f"ReduceOp.{name} of {dtype}", f"{dtype} allows {', '.join(table)}", "use one of these"
+        )
     return table[name]
 
 
 def average(tensor, size):
     """Divide a sum by the number of ranks, in place; integers are cut towards zero."""
+    tensor = tensor.detach()
     if tensor.dtype.is_floating_point or tensor.dtype.is_complex:
         tensor.div_(size)
     else:
         tensor.div_(size, rounding_mode="trunc")
 
 
-def flat(tensor, *, read=True):
-    """(1-D contiguous CPU tensor, copy-back or None) for any dense tensor.
+def dense(tensor, *, read=True):
+    """(contiguous tensor on the CPU, copy-back or None) for any dense tensor.
 
-    The first is the tensor's own memory where that is possible. Where it is a copy (strided,
-    conjugated or on an accelerator) the second writes it back; `read=False` skips the copy in.
+    The first is the tensor itself where that is possible. Where it is a copy (strided, conjugated or
+    on an accelerator) the second writes it back; `read=False` skips the copy in.
     """
-    tensor = tensor.detach()
     if tensor.layout is not torch.strided:
         raise LabError("a collective on a sparse tensor", str(tensor.layout), "call .to_dense() first")
-    if tensor.dtype.is_complex or tensor.is_neg():
-        plain = not tensor.is_conj() and not tensor.is_neg()
-    else:
-        plain = True
-    if plain and tensor.is_contiguous() and tensor.device.type == "cpu":
-        return tensor.view(-1), None
+    lazy = tensor.is_neg() or (tensor.dtype.is_complex and tensor.is_conj())
+    if tensor.is_contiguous() and tensor.is_cpu and not lazy:
+        return tensor, None
+    tensor = tensor.detach()
     copy = torch.empty(tensor.shape, dtype=tensor.dtype)
     if read:
         copy.copy_(tensor)
-    return copy.view(-1), lambda: tensor.copy_(copy)
+    return copy, lambda: tensor.copy_(copy)

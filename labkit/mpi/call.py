@@ -6,26 +6,44 @@ import sys
 import torch
 
 # Frames in these files are machinery: the line that a user wants to see is the first one outside.
-_MACHINERY = (os.path.dirname(torch.__file__) + os.sep, os.path.dirname(__file__) + os.sep, "<frozen ", "<string>")
-_HELPERS = ("contextlib.py", "functools.py", "threading.py")
+_MACHINERY = (
+    os.path.dirname(torch.__file__) + os.sep,
+    os.path.dirname(__file__) + os.sep,
+    "<frozen ",
+    "<string>",
+)
+_HELPERS = ("contextlib.py", "functools.py", "threading.py", "typing_extensions.py", "warnings.py")
 
 
 class Call:
     """What one rank asked for. Every operation of every group has exactly one.
 
     `ranks` are world ranks: the members of the group for a collective, the one partner for a
-    message, all others for a receive from any source. `root` is a world rank or None. `same` is what all ranks
-    must agree on besides verb, dtype, operation and root: as a rule the shapes.
+    message, all others for a receive from any source. `root` is a world rank or None. `same` is what
+    all ranks must agree on besides verb, dtype, operation and root: as a rule the shapes.
     """
 
-    __slots__ = ("verb", "group", "ranks", "root", "tag", "op", "bytes", "dtype", "shapes", "same", "sequence", "place")
+    __slots__ = (
+        "verb",
+        "group",
+        "ranks",
+        "root",
+        "tag",
+        "op",
+        "bytes",
+        "dtype",
+        "shapes",
+        "same",
+        "sequence",
+        "place",
+    )
 
     def __init__(self, verb, group, ranks, tensors=(), *, root=None, tag=None, op=None, same=None):
         self.verb, self.group, self.ranks = verb, group, ranks
         self.root, self.tag, self.op = root, tag, op
-        self.bytes = sum(t.nbytes for t in tensors)
+        self.bytes = tensors[0].nbytes if len(tensors) == 1 else sum([t.nbytes for t in tensors])
         self.dtype = tensors[0].dtype if tensors else None
-        self.shapes = [tuple(t.shape) for t in tensors]
+        self.shapes = [t.shape for t in tensors]
         self.same = self.shapes if same is None else same
         self.sequence = None
         self.place = None
@@ -40,12 +58,16 @@ class Call:
         tensors = ", ".join(f"{dtype_name(self.dtype)}{list(shape)}" for shape in self.shapes[:4])
         if len(self.shapes) > 4:
             tensors += f", ... {len(self.shapes)} tensors"
-        parts = [part for part in (
-            tensors,
-            self.op and f"op={self.op}",
-            self.root is not None and f"root={self.root}",
-            self.tag is not None and f"tag={self.tag}",
-        ) if part]
+        parts = [
+            part
+            for part in (
+                tensors,
+                self.op and f"op={self.op}",
+                self.root is not None and f"root={self.root}",
+                self.tag is not None and f"tag={self.tag}",
+            )
+            if part
+        ]
         return f"{self.verb}({', '.join(parts)})"
 
 

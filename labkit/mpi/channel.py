@@ -24,7 +24,7 @@ class Channel:
         self.closed = False
 
     def post(self, step):
-        """Start one step. Collectives must be posted in the same order on every rank."""
+        """Start one step and return its request; collectives in the same order on every rank."""
         if step.mold is not None:
             self.count += 1
             step.number = self.count
@@ -32,22 +32,23 @@ class Channel:
         # One expression that stays in C from MPI's call to the dictionary: Python looks for signals
         # between bytecodes, so no interrupt can fall between the two and lose the request.
         self.flying.update(zip((step,), starmap(getattr(self.comm, step.verb), (step.args,)), strict=True))
+        return self.flying[step]
 
-    def test(self, step, status=None):
-        """Whether a posted step is done; runs its `finish` the first time."""
+    def test(self, step):
+        """Whether a posted step is done; completes it the first time."""
         request = self.flying.get(step)
         if request is not None:
-            try:
-                if not request.Test(status):
-                    return False
-            except MPI.Exception:
-                self.forget(step)
-                raise
-            finish = step.finish
-            self.forget(step)
-            if finish is not None:
-                finish()
+            if not request.Test():
+                return False
+            self.complete(step)
         return True
+
+    def complete(self, step):
+        """Let go of a step whose request is done, and run its `finish`."""
+        finish = step.finish
+        self.forget(step)
+        if finish is not None:
+            finish()
 
     def cancel(self, step):
         """Take a receive back. False if a message had already matched it: that one is lost."""
@@ -61,6 +62,10 @@ class Channel:
         step.done = True
         self.flying.pop(step, None)
         step.args = step.keep = step.finish = None
+
+    def mark(self):
+        """What tells at a glance whether this channel is idle: equal on all ranks where it is."""
+        return self.count if not self.flying else -1
 
     def posted(self):
         """Molds of the collectives that this rank has entered, by number."""

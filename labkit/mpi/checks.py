@@ -6,55 +6,75 @@ mismatch: the others wait for it.
 """
 
 import hashlib
-
-import torch
+from array import array
 
 from labkit.mpi import steps
 from labkit.mpi.errors import MismatchError
 
-_DIGEST, _TEXT = 16, 496  # bytes of a record: what must be equal, and what a reader is told
+_DIGEST = 16  # bytes
+_TEXT = 512
 
 
 class Agreement:
     """The exchange for one call; `reached()` polls it and raises MismatchError where ranks differ.
 
-    `give` and `take` are the uneven block sizes of an all_to_all: what a rank gives to another
-    must be what the other takes.
+    A record is a digest of what must be equal and the uneven blocks of an all_to_all, `give` and
+    `take`: what a rank gives to another must be what the other takes. Only when records differ do
+    the ranks exchange what a reader wants to know, in a second all_gather.
     """
 
     def __init__(self, channel, call, give=(), take=()):
         self.channel, self.call = channel, call
-        file, line = call.locate()
+        call.locate()  # the line must be found here: an asynchronous call is checked far from it
         same = repr((call.verb, call.dtype, call.op, call.root, call.same))
         digest = hashlib.blake2b(same.encode(), digest_size=_DIGEST).digest()
-        text = f"{call} at {file}, line {line}".encode()[:_TEXT].ljust(_TEXT)
-        blocks = torch.zeros(2, channel.comm.size, dtype=torch.int64)
-        if give:
-            blocks[0], blocks[1] = torch.tensor(give), torch.tensor(take)
-        record = bytearray(digest + text + blocks.numpy().tobytes())
-        self.records = torch.empty(channel.comm.size, len(record), dtype=torch.uint8)
-        self.step = steps.all_gather(torch.frombuffer(record, dtype=torch.uint8), self.records.view(-1), -1)
-        channel.post(self.step)
+        size = channel.comm.size
+        blocks = array("q", [*give, *take]).tobytes() if give else bytes(16 * size)
+        self.uneven = bool(give)
+        self.record = digest + blocks
+        self.refused = False
+        self._exchange(self.record)
+
+    def _exchange(self, record):
+        self.records = bytearray(len(record) * self.channel.comm.size)
+        self.step = steps.all_gather_bytes(record, self.records)
+        self.channel.post(self.step)
 
     def reached(self):
         if not self.channel.test(self.step):
             return False
-        records = [bytes(row) for row in self.records.numpy()]
-        if any(record[:_DIGEST] != records[0][:_DIGEST] for record in records) or self._uneven():
-            self._refuse([record[_DIGEST : _DIGEST + _TEXT].decode(errors="replace").rstrip() for record in records])
-        return True
+        if self.refused:
+            self._refuse()
+        if self._agree():
+            return True
+        file, line = self.call.place
+        self.refused = True
+        self._exchange(f"{self.call} at {file}, line {line}".encode()[:_TEXT].ljust(_TEXT))
+        return False
 
-    def _uneven(self):
-        give, take = self.records[:, _DIGEST + _TEXT :].contiguous().view(torch.int64).view(
-            len(self.records), 2, -1).unbind(1)  # fmt: skip
-        return not torch.equal(give, take.T)
+    def _agree(self):
+        size = self.channel.comm.size
+        if self.records == self.record * size and not self.uneven:
+            return True
+        rows = _rows(self.records, size)
+        if any(row[:_DIGEST] != rows[0][:_DIGEST] for row in rows):
+            return False
+        blocks = [array("q", row[_DIGEST:]) for row in rows]
+        return all(blocks[a][b] == blocks[b][size + a] for a in range(size) for b in range(size))
 
-    def _refuse(self, texts):
+    def _refuse(self):
         ranks = {}
-        for rank, text in zip(self.call.ranks, texts, strict=True):
-            ranks.setdefault(text, []).append(str(rank))
-        found = "\n       ".join(f"rank {', '.join(who)}: {text}" for text, who in ranks.items())
+        rows = _rows(self.records, len(self.call.ranks))
+        for rank, text in zip(self.call.ranks, rows, strict=True):
+            ranks.setdefault(text.decode(errors="replace").rstrip(), []).append(str(rank))
+        lines = [f"rank{'s' if len(who) > 1 else ''} {', '.join(who)}: {text}" for text, who in ranks.items()]
         raise MismatchError(
-            f"{self.call} on group {self.call.group!r}", found,
+            f"{self.call} on group {self.call.group!r}",
+            "\n       ".join(lines),
             "every rank of a group makes the same calls in the same order, with equal shapes and dtypes",
-        )  # fmt: skip
+        )
+
+
+def _rows(records, size):
+    width = len(records) // size
+    return [bytes(records[start : start + width]) for start in range(0, len(records), width)]

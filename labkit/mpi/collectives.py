@@ -9,7 +9,7 @@ summed, and each piece stays in the cache.
 import torch
 
 from labkit.mpi import steps
-from labkit.mpi.buffers import average, carrier, flat
+from labkit.mpi.buffers import average, carrier, dense
 
 PIECE = 1 << 20  # bytes
 WINDOW = 2
@@ -17,7 +17,7 @@ WINDOW = 2
 
 def all_reduce(tensors, op, size):
     for tensor in tensors:
-        numbers, back = flat(tensor)
+        numbers, back = dense(tensor)
         pieces = _pieces(numbers)
         for number, piece in enumerate(pieces):
             step = _reduced(piece, piece, op, size, lambda carried: steps.all_reduce(carried, op))
@@ -27,7 +27,7 @@ def all_reduce(tensors, op, size):
 
 
 def reduce(tensor, op, root, rank, size):
-    numbers, back = flat(tensor)
+    numbers, back = dense(tensor)
     here = rank == root
     # Where this rank is not the root MPI only reads, and the caller's tensor stays as it is.
     target = numbers if here else None
@@ -39,22 +39,22 @@ def reduce(tensor, op, root, rank, size):
 
 def broadcast(tensors, root, rank):
     for tensor in tensors:
-        numbers, back = flat(tensor, read=rank == root)
+        numbers, back = dense(tensor, read=rank == root)
         step = steps.broadcast(numbers, root)
         step.finish = None if rank == root else back
         yield step
 
 
 def all_gather_into(target, source, rank):
-    given, _ = flat(source)
-    taken, back = flat(target, read=False)
+    given, _ = dense(source)
+    taken, back = dense(target, read=False)
     step = steps.all_gather(given, taken, rank)
     step.finish = back
     yield step
 
 
 def all_gather(targets, source):
-    given, _ = flat(source)
+    given, _ = dense(source)
     counts = [t.numel() for t in targets]
     taken = torch.empty(sum(counts), dtype=source.dtype)
     step = steps.all_gather_uneven(given, taken, counts)
@@ -63,7 +63,7 @@ def all_gather(targets, source):
 
 
 def gather(targets, source, root):
-    given, _ = flat(source)
+    given, _ = dense(source)
     taken = torch.empty(sum(t.numel() for t in targets), dtype=source.dtype) if targets else None
     step = steps.gather(given, taken, root)
     if targets:
@@ -73,7 +73,7 @@ def gather(targets, source, root):
 
 def scatter(target, sources, root):
     given = _joined(sources) if sources else None
-    taken, back = flat(target, read=False)
+    taken, back = dense(target, read=False)
     step = steps.scatter(given, taken, root)
     step.finish = back
     yield step
@@ -81,8 +81,8 @@ def scatter(target, sources, root):
 
 def reduce_scatter(target, source, op, size):
     """`source` is a flat tensor of `size` blocks, one for each rank."""
-    given, _ = flat(source)
-    taken, back = flat(target, read=False)
+    given, _ = dense(source)
+    taken, back = dense(target, read=False)
     carried = carrier(given.dtype)
     if carried != given.dtype:
         given = given.to(carried)
@@ -96,7 +96,7 @@ def reduce_scatter(target, source, op, size):
         if op == "AVG":
             average(total, size)
         if total is not taken:
-            taken.copy_(total)
+            taken.detach().copy_(total.view(taken.shape))
         if back is not None:
             back()
 
@@ -111,16 +111,18 @@ def reduce_scatter_list(target, sources, op, rank, size):
         yield from reduce_scatter(target, _joined(sources), op, size)
         return
     for owner, source in enumerate(sources):
-        mine = flat(source)[0].clone()
-        step = _reduced(mine, mine if owner == rank else None, op, size, lambda t, to=owner: steps.reduce(t, op, to, rank))
+        mine = dense(source)[0].clone()
+        step = _reduced(
+            mine, mine if owner == rank else None, op, size, lambda t, to=owner: steps.reduce(t, op, to, rank)
+        )
         if owner == rank:
             step.finish = _both(step.finish, lambda kept=mine: target.detach().copy_(kept.view(target.shape)))
         yield step
 
 
 def all_to_all_single(target, source, take, give):
-    given, _ = flat(source)
-    taken, back = flat(target, read=False)
+    given, _ = dense(source)
+    taken, back = dense(target, read=False)
     step = steps.all_to_all(given, taken, give, take)
     step.finish = back
     yield step
@@ -128,7 +130,9 @@ def all_to_all_single(target, source, take, give):
 
 def all_to_all(targets, sources):
     taken = torch.empty(sum(t.numel() for t in targets), dtype=sources[0].dtype)
-    step = steps.all_to_all(_joined(sources), taken, [t.numel() for t in sources], [t.numel() for t in targets])
+    step = steps.all_to_all(
+        _joined(sources), taken, [t.numel() for t in sources], [t.numel() for t in targets]
+    )
     step.finish = lambda: _spread(taken, targets)
     yield step
 
@@ -144,7 +148,7 @@ def blocks(tensor, splits, size):
 def _pieces(numbers):
     if numbers.nbytes <= 4 * PIECE:
         return [numbers]
-    return numbers.split(PIECE // carrier(numbers.dtype).itemsize)
+    return numbers.detach().view(-1).split(PIECE // carrier(numbers.dtype).itemsize)
 
 
 def _reduced(source, target, op, size, make):
@@ -161,7 +165,7 @@ def _reduced(source, target, op, size, make):
             if op == "AVG":
                 average(carried, size)
             if carried is not target:
-                target.copy_(carried)
+                target.detach().copy_(carried)
 
         step.finish = finish
     return step
@@ -179,12 +183,12 @@ def _both(first, second):
 
 
 def _joined(tensors):
-    return torch.cat([flat(t)[0] for t in tensors])
+    return torch.cat([dense(t)[0].detach().view(-1) for t in tensors])
 
 
-def _spread(flat_tensor, targets):
+def _spread(flat, targets):
     offset = 0
     for target in targets:
-        block = flat_tensor[offset : offset + target.numel()]
+        block = flat[offset : offset + target.numel()]
         target.detach().copy_(block.view(target.shape))
         offset += target.numel()

@@ -22,11 +22,13 @@ def create_group(ranks, name, timeout, store, expected=None):
     if not ranks:
         if expected is not None and expected != (here.rank, here.size):
             raise LabError(
-                "rank {} of {}".format(*expected), f"MPI says rank {here.rank} of {here.size}",
+                "rank {} of {}".format(*expected),
+                f"MPI says rank {here.rank} of {here.size}",
                 "leave rank and world_size out, or take them from MPI",
-            )  # fmt: skip
+            )
         ranks = list(range(here.size))
         here.generation += 1
     key = f"{here.generation}/{name}"
-    comms = here.communicators(ranks, key, timeout.total_seconds())
-    return MPIProcessGroup(here, key, ranks, comms, name, timeout, store)
+    seconds = timeout.total_seconds()
+    comms = here.communicators(ranks, key, seconds)
+    return MPIProcessGroup(here, key, ranks, comms, name, seconds, store)

@@ -1,6 +1,5 @@
 """The process group: torch's verbs on one side, channels and works on the other."""
 
-import torch
 import torch.distributed as dist
 
 from labkit.errors import LabError
@@ -8,27 +7,23 @@ from labkit.mpi.call import Call
 from labkit.mpi.channel import Channel
 from labkit.mpi.checks import Agreement
 from labkit.mpi.errors import CommunicationError, TaintedError
+from labkit.mpi.identity import Identity
 from labkit.mpi.runtime import MPI
-from labkit.mpi.work import Receive, Work, progress
-
-_deferred = {}  # groups that hold works which wait for their turn; a dict, for its order
+from labkit.mpi.work import Receive, Work, deferred, progress
 
 
-class Group(dist.ProcessGroup):
+class Group(Identity):
     """A group of ranks: how calls are posted, given up and recovered.
 
     Calls are posted in order. One that waits for its check, or that is too large to be posted
-    at once, stays at the head of `queue`, and every wait of this process moves all queues on: a
-    rank that blocks in one group must not hold up another.
+    at once, stays at the head of `queue`.
     """
 
-    def __init__(self, world, key, ranks, comms, name, timeout, store):
-        super().__init__(comms[0].rank, comms[0].size)
-        self.world, self.key, self.ranks, self.store = world, key, tuple(ranks), store
-        self.me, self.members = comms[0].rank, comms[0].size
-        self.seconds = timeout.total_seconds()
-        self.named, self.described = name, ""
+    def __init__(self, world, key, ranks, comms, name, seconds, store):
+        super().__init__(comms[0].rank, comms[0].size, name, seconds, store)
+        self.world, self.key, self.ranks = world, key, tuple(ranks)
         self.sequence = 0
+        self.nccl = None
         self.connect(comms)
         world.groups[key] = self
 
@@ -39,7 +34,7 @@ class Group(dist.ProcessGroup):
 
     # Posting
 
-    def begin(self, verb, steps, results, tensors, *, after=None, blocks=((), ()), window=None, **about):
+    def begin(self, verb, steps, results, tensors, *, blocks=((), ()), window=None, **about):
         """Every collective passes here on its way to MPI."""
         if "root" in about:
             about["root"] = self.ranks[about["root"]]
@@ -47,7 +42,7 @@ class Group(dist.ProcessGroup):
         self.refuse_if_tainted(call)
         self.sequence += 1
         call.sequence = self.sequence
-        work = Work(self, call, steps, results, window, after)
+        work = Work(self, call, steps, results, window)
         try:
             with progress:
                 if self.world.checked:
@@ -91,26 +86,22 @@ class Group(dist.ProcessGroup):
                 break
             queue.pop(0)
         if queue:
-            _deferred[self] = True
+            deferred[self] = True
         else:
-            _deferred.pop(self, None)
-
-    @staticmethod
-    def pump_all():
-        if _deferred:
-            for group in list(_deferred):
-                group.pump()
-        return True
+            deferred.pop(self, None)
 
     # Giving up
 
     def refuse_if_tainted(self, call):
+        if self.data.closed:
+            raise CommunicationError(str(call), f"group {self.named!r} was destroyed", "make a new group")
         if self.tainted is not None:
             file, line = self.tainted.place or (None, 0)
             raise TaintedError(
-                f"{call} on group {self.named!r}", f"{self.tainted} at {file}, line {line}, was given up on this rank",
+                f"{call} on group {self.named!r}",
+                f"{self.tainted} at {file}, line {line}, was given up on this rank",
                 "call labkit.mpi.recover() on every rank",
-            )  # fmt: skip
+            )
 
     def give_up(self, work):
         """Leave a call that was interrupted or came to its deadline.
@@ -120,7 +111,7 @@ class Group(dist.ProcessGroup):
         """
         with progress:
             if isinstance(work, Receive):
-                for step in list(work.flying):
+                for step, _ in work.flying:
                     if step in self.data.flying:
                         self.data.cancel(step)
             else:
@@ -131,7 +122,8 @@ class Group(dist.ProcessGroup):
     def shutdown(self):
         """Called by destroy_process_group. Communicators with something in flight are kept."""
         self.world.groups.pop(self.key, None)
-        _deferred.pop(self, None)
+        deferred.pop(self, None)
+        self.nccl = None
         if self.data.closed or MPI.Is_finalized():
             return
         if self.tainted or self.data.flying or self.side.flying:
@@ -141,68 +133,20 @@ class Group(dist.ProcessGroup):
             channel.closed = True
             channel.comm.Free()
 
+    def split_group(
+        self, ranks, timeout=None, opts=None, group_name=None, group_desc=None, device_types=None
+    ):
+        """A group over `ranks`, ranks in this group; None elsewhere. Only the members need to call it."""
+        if self.me not in ranks:
+            return None
+        world_ranks, name = [self.ranks[rank] for rank in ranks], group_name or f"{self.named}/{list(ranks)}"
+        seconds = self.seconds if timeout is None else timeout.total_seconds()
+        key = f"{self.world.generation}/{name}"
+        comms = self.world.communicators(world_ranks, key, seconds)
+        store = dist.PrefixStore(f"{name}/", self.store)
+        group = type(self)(self.world, key, world_ranks, comms, name, seconds, store)
+        group.described = group_desc or ""
+        return group
+
     def abort(self):
         self.tainted = self.tainted or Call("abort", self.named, self.ranks)
-
-    # What torch asks of a ProcessGroup
-
-    def rank(self):
-        return self.me
-
-    getRank = rank
-
-    def size(self):
-        return self.members
-
-    getSize = size
-
-    def name(self):
-        return "mpi"
-
-    getBackendName = _get_backend_name = name
-
-    def _set_group_name(self, name):
-        self.named = name
-
-    setGroupName = _set_group_name
-
-    def getGroupName(self):
-        return self.named
-
-    group_name = property(getGroupName)
-
-    def _set_group_desc(self, text):
-        self.described = text
-
-    setGroupDesc = _set_group_desc
-
-    def getGroupDesc(self):
-        return self.described
-
-    group_desc = property(getGroupDesc)
-
-    def get_group_store(self):
-        return self.store
-
-    def set_timeout(self, timeout):
-        self.seconds = timeout.total_seconds()
-
-    _set_default_timeout = set_timeout
-
-    @property
-    def _device_types(self):
-        return [torch.device("cpu")]
-
-    def _get_backend(self, device):
-        return self
-
-    supports_coalescing = supports_splitting = supports_shrinking = supports_time_estimate = False
-
-    def supports_tensor_alloc(self, device):
-        return False
-
-    def _set_sequence_number_for_group(self):
-        pass
-
-    def _get_sequence_number_for_group(self):
-        return self.sequence

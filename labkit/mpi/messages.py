@@ -6,7 +6,7 @@ receiver compares. The trailer travels in the same message, so it needs no secon
 """
 
 from labkit.mpi import steps
-from labkit.mpi.buffers import flat, memory
+from labkit.mpi.buffers import dense, memory
 from labkit.mpi.call import dtype_name
 from labkit.mpi.errors import MismatchError
 from labkit.mpi.runtime import MPI
@@ -16,7 +16,7 @@ _TRAILER = 256  # bytes
 
 def send(tensor, rank, tag, call, checked):
     """The step that sends a tensor. Checked, it is done only when its receive has started."""
-    numbers, _ = flat(tensor)
+    numbers, _ = dense(tensor)
     if not checked:
         return steps.send(numbers, rank, tag)
     file, line = call.locate()
@@ -27,7 +27,7 @@ def send(tensor, rank, tag, call, checked):
 
 def receive(tensor, rank, tag, call, checked, status):
     """The step that receives into a tensor; its `finish` compares it with what was sent."""
-    numbers, back = flat(tensor, read=False)
+    numbers, back = dense(tensor, read=False)
     if not checked:
         step = steps.receive(numbers, rank, tag)
         step.finish = lambda: _complete(numbers, back, call, status)
@@ -67,7 +67,9 @@ def _compare(tensor, numbers, trailer, call, status):
         sent = bytes(memory(numbers)[max(got, 0) :]) + bytes(trailer)
     kind, _, text = sent[:_TRAILER].decode(errors="replace").partition("|")
     if kind != _kind(tensor):
-        raise _mismatch(call, f"rank {call.ranks[0]} sent {text.rstrip()}" if text else f"{got} bytes were sent")
+        raise _mismatch(
+            call, f"rank {call.ranks[0]} sent {text.rstrip()}" if text else f"{got} bytes were sent"
+        )
 
 
 def _complete(numbers, back, call, status):
@@ -81,5 +83,7 @@ def _complete(numbers, back, call, status):
 def _mismatch(call, found):
     file, line = call.place or call.locate()
     return MismatchError(
-        f"{call} at {file}, line {line}", found, "send and receive tensors of one dtype and one number of elements"
+        f"{call} at {file}, line {line}",
+        found,
+        "send and receive tensors of one dtype and one number of elements",
     )

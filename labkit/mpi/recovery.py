@@ -1,27 +1,25 @@
 """recover(): after interrupts and deadlines everything is usable again, and nothing old in flight."""
 
-import pickle
 from itertools import starmap
 
 from labkit.mpi.call import Call
 from labkit.mpi.channel import Channel
 from labkit.mpi.errors import DeadlineError
 from labkit.mpi.interrupts import deferred_interrupts
-from labkit.mpi.runtime import MPI
-from labkit.mpi.settle import consistent, settle
+from labkit.mpi.settle import duplicate, empty, share
 from labkit.mpi.waiting import wait_until
 from labkit.mpi.work import progress
 from labkit.mpi.world import existing
 
 _meetings = []  # pending barriers on the rescue communicator; more than one after an interrupt in here
-_kept = []  # channels that could not be emptied, with the tensors that their requests may still write
+_kept = []  # what could not be emptied, with the tensors that its requests may still write
 
 
 def recover(timeout=30.0):
     """Make every group of this process usable again. Collective: every rank of the world calls it.
 
-    It ends whatever is in flight on any group: waiting for that afterwards raises. Every rank must call it
-    the same number of times, and a call that was interrupted counts. DeadlineError after
+    It ends whatever is in flight on any group: waiting for that afterwards raises. Every rank must
+    call it the same number of times, and a call that was interrupted counts. DeadlineError after
     `timeout` seconds if some rank does not come. Without any group it does nothing.
     """
     here = existing()
@@ -32,39 +30,36 @@ def recover(timeout=30.0):
     while _meetings:
         if not wait_until(lambda: _meetings[0].Test(), timeout, call):
             raise DeadlineError(
-                "labkit.mpi.recover()", f"not all of {here.size} ranks called it within {timeout:g} s",
+                "labkit.mpi.recover()",
+                f"not all of {here.size} ranks called it within {timeout:g} s",
                 "call it on every rank; restart the ranks if one cannot",
-            )  # fmt: skip
+            )
         with deferred_interrupts(), progress:
             _meetings.pop(0)
             _rebuild(here)
 
 
 def _rebuild(here):
-    old, here.control = here.control, Channel(here.rescue.comm.Dup())
+    """All ranks are here: give every group fresh communicators, in the same order on each."""
+    old, here.control = here.control, Channel(duplicate(here.rescue.comm))
     here.tainted = None
     mine = {**here.abandoned, **here.groups}
-    facts = {
-        key: (group.ranks, key in here.groups, [channel.posted() for channel in (group.data, group.side)])
-        for key, group in mine.items()
-    }
-    of_rank = _share(here.control.comm, (facts, old.posted()))
-    _retire(old, [molds for _, molds in of_rank], here.control.comm)
+    facts = {key: (group.ranks, key in here.groups, _marks(group)) for key, group in mine.items()}
+    of_rank = share(here.control.comm, (facts, old.mark()))
+    _retire(old, [mark for _, mark in of_rank], here.control.comm)
     known = {key: ranks for facts, _ in of_rank for key, (ranks, *_) in facts.items()}
-    for key in sorted(known):
+    for key in sorted(key for key, ranks in known.items() if here.rank in ranks):
         ranks = known[key]
-        if here.rank not in ranks:
-            continue
-        # A member that destroyed the group in good order has freed its communicators.
         members = [of_rank[rank][0].get(key) for rank in ranks]
         if None in members:
+            # One member destroyed the group in good order and has freed its communicators.
             if key in mine:
                 _kept.append(mine[key])
                 mine[key].tainted = Call("destroy_process_group", key, ranks)
             continue
-        group, comms = mine[key], here.fresh(list(ranks))
+        group, comms = mine[key], here.fresh(ranks)
         for number, channel in enumerate((group.data, group.side)):
-            _retire(channel, [posted[number] for _, _, posted in members], comms[0])
+            _retire(channel, [marks[number] for *_, marks in members], comms[0])
         if all(alive for _, alive, _ in members):
             group.connect(comms)
         else:
@@ -73,15 +68,14 @@ def _rebuild(here):
     here.abandoned.clear()
 
 
-def _retire(channel, molds, fresh):
+def _marks(group):
+    return group.data.mark(), group.side.mark()
+
+
+def _retire(channel, marks, fresh):
     """Empty a channel and free its communicator, or keep both for ever where that fails."""
     channel.closed = True
-    emptied = consistent(molds) and settle(channel, molds, fresh)
-    if fresh.allreduce(emptied, MPI.LAND):
+    if empty(channel, marks, fresh):
         channel.comm.Free()
     else:
         _kept.append(channel)
-
-
-def _share(comm, thing):
-    return [pickle.loads(data) for data in comm.allgather(pickle.dumps(thing))]

@@ -5,6 +5,8 @@ branch for "mpi" also passes a placeholder where a store belongs, and drops the 
 makes groups is wrapped to hand over both.
 """
 
+from functools import wraps
+
 import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
@@ -31,27 +33,40 @@ def _create_mpi4py(options, _):
 
 
 def register():
-    """Make "mpi" and "mpi4py" known to torch.distributed. Idempotent; a torch built with MPI keeps its own."""
+    """Make "mpi" and "mpi4py" known to torch.distributed. A torch built with MPI keeps its own."""
     if "MPI4PY" not in dist.Backend._plugins:
         dist.Backend.register_backend("mpi4py", _create_mpi4py, extended_api=True, devices=["cpu"])
     if not c10d._MPI_AVAILABLE:
         c10d._MPI_AVAILABLE = True
         c10d.ProcessGroupMPI = dist.ProcessGroupMPI = ProcessGroupMPI
         c10d._new_process_group_helper = _with_store(c10d._new_process_group_helper)
+        c10d.monitored_barrier = dist.monitored_barrier = _for_mpi_too(c10d.monitored_barrier)
 
 
 def _with_store(helper):
+    @wraps(helper)
     def new_process_group_helper(size, rank, ranks, backend, store, name, *args, timeout=None, **kwargs):
-        if backend == dist.Backend.MPI:
+        if backend == dist.Backend.MPI and not ranks:
             from labkit.mpi.create import default_store
 
-            if not ranks:
-                store = default_store()
-            _asked.append((name, timeout, store))
+            store = default_store()
+        _asked.append((name, timeout, store))
         try:
             return helper(size, rank, ranks, backend, store, name, *args, timeout=timeout, **kwargs)
         finally:
-            if backend == dist.Backend.MPI:
-                _asked.pop()
+            _asked.pop()
 
     return new_process_group_helper
+
+
+def _for_mpi_too(monitored_barrier):
+    """torch lets only a group named "gloo" through, whatever the group can do."""
+
+    @wraps(monitored_barrier)
+    def monitored(group=c10d.GroupMember.WORLD, timeout=None, wait_all_ranks=False):
+        asked = c10d._get_default_group() if group is None else group
+        if hasattr(asked, "monitored_barrier") and not c10d._rank_not_in_group(group):
+            return asked.monitored_barrier(timeout, wait_all_ranks)
+        return monitored_barrier(group, timeout, wait_all_ranks)
+
+    return monitored

@@ -7,7 +7,10 @@ scratch memory; receives are cancelled. Then nothing is left that could write.
 """
 
 import os
+import pickle
 import time
+from array import array
+from itertools import accumulate
 
 import torch
 
@@ -17,29 +20,37 @@ from labkit.mpi.runtime import MPI
 _PATIENCE = 2.0  # seconds
 
 
-def consistent(molds):
-    """Whether what the ranks entered can be ended: each missing collective known, none contradicted.
+def empty(channel, marks, fresh):
+    """End everything in flight on a channel. Collective over it, with the same answer on every rank.
 
-    `molds` has one dictionary for each rank, from number to mold. The same answer on every rank.
+    `marks` has the mark of each rank. False where the ranks contradict each other, as after a
+    mismatch outside checked mode, or where it takes too long. `fresh` is a clean communicator
+    over the same ranks, and stays clean.
     """
+    if len(set(marks)) == 1 and not channel.flying:
+        _drain(channel.comm)
+        return True
+    molds = share(fresh, channel.posted())
+    meeting = duplicate(fresh)
+    emptied = _consistent(molds) and _settle(channel, molds, meeting)
+    if all(share(fresh, emptied)):
+        meeting.Free()
+        return True
+    return False
+
+
+def _consistent(molds):
+    """Whether the ranks contradict each other nowhere, and each collective some lack is known."""
     first = min(max(of_rank, default=0) for of_rank in molds) + 1
     last = max(max(of_rank, default=0) for of_rank in molds)
-    for number in range(first, last + 1):
-        if not any(number in of_rank for of_rank in molds):
-            return False
-    return all(
-        len({_common(of_rank[number]) for of_rank in molds if number in of_rank}) == 1
-        for number in set().union(*molds)
+    numbers = set().union(*molds)
+    return numbers.issuperset(range(first, last + 1)) and all(
+        len({_common(of_rank[number]) for of_rank in molds if number in of_rank}) == 1 for number in numbers
     )
 
 
-def settle(channel, molds, fresh):
-    """End everything in flight on the channel; False if that takes too long. Collective.
-
-    Ranks stay until all are done, as each may hold a message that another one waits to see
-    received; a barrier on `fresh` tells when. It is made on a copy, which is left behind on failure.
-    """
-    meeting = fresh.Dup()
+def _settle(channel, molds, meeting):
+    """Ranks stay until all are done: each may hold a message that another waits to see received."""
     for step in list(channel.flying):
         step.finish = None  # nobody wants the result
         if step.verb == "Irecv":
@@ -56,8 +67,30 @@ def settle(channel, molds, fresh):
         if time.monotonic() > deadline:
             return False
         os.sched_yield()
-    meeting.Free()
     return True
+
+
+def share(comm, thing):
+    """[thing of rank 0, thing of rank 1, ...]. All ranks must be here."""
+    data = pickle.dumps(thing)
+    sizes = array("q", [0] * comm.size)
+    polled(comm.Iallgather([array("q", [len(data)]), MPI.INT64_T], [sizes, MPI.INT64_T]))
+    everything = bytearray(sum(sizes))
+    polled(comm.Iallgatherv([data, MPI.BYTE], [everything, (list(sizes), None), MPI.BYTE]))
+    ends = list(accumulate(sizes))
+    return [pickle.loads(everything[end - size : end]) for size, end in zip(sizes, ends, strict=True)]
+
+
+def duplicate(comm):
+    """comm.Dup(), where all ranks are here; MPI's own spins, 10 ms a call with more ranks than cores."""
+    copy, request = comm.Idup()
+    polled(request)
+    return copy
+
+
+def polled(request):
+    while not request.Test():
+        os.sched_yield()
 
 
 def scratch(comm, molds):

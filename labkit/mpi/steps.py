@@ -5,9 +5,9 @@ with scratch memory: that is how recovery ends a collective that some ranks neve
 """
 
 import torch
-from labkit.mpi.runtime import MPI
 
 from labkit.mpi.buffers import DATATYPES, as_bytes, as_numbers, in_blocks, memory, operation
+from labkit.mpi.runtime import MPI
 
 
 class Step:
@@ -50,6 +50,12 @@ def all_gather(source, target, rank):
         given = as_bytes(source)
     args = given, as_bytes(target)
     return Step("Iallgather", args, ("all_gather", source.nbytes, torch.uint8, None, None), (source, target))
+
+
+def all_gather_bytes(record, records):
+    """The same for bytes: a record of each rank into one bytearray."""
+    args = [record, MPI.BYTE], [records, MPI.BYTE]
+    return Step("Iallgather", args, ("all_gather", len(record), torch.uint8, None, None), (record, records))
 
 
 def all_gather_uneven(source, target, counts):

@@ -20,7 +20,13 @@ def serve(several_hosts):
     port = listener.getsockname()[1]
     hosts = _addresses() if several_hosts else ["127.0.0.1"]
     store = dist.TCPStore(
-        "127.0.0.1", port, None, True, timedelta(minutes=5), wait_for_workers=False, master_listen_fd=listener.detach()
+        "127.0.0.1",
+        port,
+        None,
+        True,
+        timedelta(minutes=5),
+        wait_for_workers=False,
+        master_listen_fd=listener.detach(),
     )
     return store, ",".join([str(port), *hosts])
 
@@ -35,9 +41,10 @@ def connect(address):
             continue
         return dist.TCPStore(host, int(port), None, False, timedelta(minutes=5), wait_for_workers=False)
     raise LabError(
-        f"the store of rank 0 on port {port}", f"none of {', '.join(hosts)} can be reached from {socket.gethostname()}",
+        f"the store of rank 0 on port {port}",
+        f"none of {', '.join(hosts)} can be reached from {socket.gethostname()}",
         "open the network between the hosts, or name rank 0's address in MASTER_ADDR",
-    )  # fmt: skip
+    )
 
 
 def _addresses():

@@ -4,7 +4,9 @@ from labkit.errors import LabError
 from labkit.mpi import collectives, messages, steps
 from labkit.mpi.buffers import op_name
 from labkit.mpi.call import Call
+from labkit.mpi.cuda import with_nccl
 from labkit.mpi.group import Group
+from labkit.mpi.monitored import monitored_barrier
 from labkit.mpi.runtime import MPI
 from labkit.mpi.work import Receive, Work
 
@@ -12,10 +14,13 @@ from labkit.mpi.work import Receive, Work
 def _op(opts):
     name = op_name(opts.reduceOp) if opts is not None else "SUM"
     if name == "PREMUL_SUM":
-        raise LabError("ReduceOp.PREMUL_SUM", "only NCCL has it", "multiply the tensor, then use ReduceOp.SUM")
+        raise LabError(
+            "ReduceOp.PREMUL_SUM", "only NCCL has it", "multiply the tensor, then use ReduceOp.SUM"
+        )
     return name
 
 
+@with_nccl
 class MPIProcessGroup(Group):
     """All verbs of torch.distributed for dense tensors. Ranks are ranks in the group.
 
@@ -46,8 +51,17 @@ class MPIProcessGroup(Group):
 
     def all_gather_single_coalesced(self, outputs, inputs, opts=None):
         for target, source in zip(outputs, inputs, strict=True):
-            _expect("all_gather_into_tensor", target.numel(), source.numel() * self.members, "output", source, target)
-        plan = _chain(collectives.all_gather_into(t, s, self.me) for t, s in zip(outputs, inputs, strict=True))
+            _expect(
+                "all_gather_into_tensor",
+                target.numel(),
+                source.numel() * self.members,
+                "output",
+                source,
+                target,
+            )
+        plan = _chain(
+            collectives.all_gather_into(t, s, self.me) for t, s in zip(outputs, inputs, strict=True)
+        )
         return self.begin("all_gather_into_tensor", plan, list(outputs), inputs)
 
     allgather_into_tensor_coalesced = all_gather_single_coalesced
@@ -87,7 +101,14 @@ class MPIProcessGroup(Group):
     def reduce_scatter_single_coalesced(self, outputs, inputs, opts=None):
         op = _op(opts)
         for target, source in zip(outputs, inputs, strict=True):
-            _expect("reduce_scatter_tensor", source.numel(), target.numel() * self.members, "input", source, target)
+            _expect(
+                "reduce_scatter_tensor",
+                source.numel(),
+                target.numel() * self.members,
+                "input",
+                source,
+                target,
+            )
         plan = _chain(
             collectives.reduce_scatter(t, s, op, self.members) for t, s in zip(outputs, inputs, strict=True)
         )
@@ -103,7 +124,9 @@ class MPIProcessGroup(Group):
             collectives.reduce_scatter_list(t, s, op, self.me, self.members)
             for t, s in zip(outputs, inputs, strict=True)
         )
-        return self.begin("reduce_scatter", plan, list(outputs), [t for sources in inputs for t in sources], op=op)
+        return self.begin(
+            "reduce_scatter", plan, list(outputs), [t for sources in inputs for t in sources], op=op
+        )
 
     def all_to_all_single(self, output, input, output_splits, input_splits, opts=None):
         take = collectives.blocks(output, output_splits, self.members)
@@ -123,6 +146,9 @@ class MPIProcessGroup(Group):
     def barrier(self, opts=None):
         return self.begin("barrier", iter([steps.barrier()]), [], [])
 
+    def monitored_barrier(self, timeout=None, wait_all_ranks=False):
+        monitored_barrier(self, self.seconds if timeout is None else timeout.total_seconds(), wait_all_ranks)
+
     # Messages
 
     def send(self, tensors, rank, tag=0):
@@ -134,12 +160,16 @@ class MPIProcessGroup(Group):
         return self._receive(tensors, rank, tag, self._partner("recv", rank))
 
     def recv_anysource(self, tensors, tag=0):
-        return self._receive(tensors, MPI.ANY_SOURCE, tag, tuple(r for r in self.ranks if r != self.ranks[self.me]))
+        return self._receive(
+            tensors, MPI.ANY_SOURCE, tag, tuple(r for r in self.ranks if r != self.ranks[self.me])
+        )
 
     def _partner(self, verb, rank):
         if not 0 <= rank < self.members:
             raise LabError(
-                f"{verb} with rank {rank}", f"group {self.named!r} has ranks 0 to {self.members - 1}", "use one of these"
+                f"{verb} with rank {rank}",
+                f"group {self.named!r} has ranks 0 to {self.members - 1}",
+                "use one of these",
             )
         return (self.ranks[rank],)
 
@@ -161,4 +191,6 @@ def _expect(verb, found, wanted, what, *tensors):
         raise LabError(f"{verb} with {what} of {wanted}", f"{what} of {found}", f"give the {what} that size")
     dtypes = {t.dtype for t in tensors}
     if len(dtypes) > 1:
-        raise LabError(f"{verb} of one dtype", f"{', '.join(sorted(map(str, dtypes)))}", "convert the tensors first")
+        raise LabError(
+            f"{verb} of one dtype", f"{', '.join(sorted(map(str, dtypes)))}", "convert the tensors first"
+        )

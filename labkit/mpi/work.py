@@ -6,14 +6,18 @@ from datetime import timedelta
 
 import torch
 import torch.distributed as dist
-from labkit.mpi.runtime import MPI
 
 from labkit.errors import LabError
 from labkit.mpi.errors import CommunicationError, DeadlineError, MismatchError
+from labkit.mpi.runtime import MPI
 from labkit.mpi.waiting import wait_until
 
 # Completing a request and running what follows must happen once, whichever thread polls.
 progress = threading.RLock()
+
+# Groups that hold works which wait for their turn. Every wait moves all of them on: a rank that
+# blocks in one group must not hold up another.
+deferred = {}
 
 
 class Work(dist.Work):
@@ -24,10 +28,10 @@ class Work(dist.Work):
     check of checked mode: no step is posted before it is reached.
     """
 
-    def __init__(self, group, call, steps, results, window=None, after=None):
+    def __init__(self, group, call, steps, results, window=None):
         super().__init__()
         self.group, self.call, self.channel, self.results = group, call, group.data, results
-        self.steps, self.window, self.after = iter(steps), window, after
+        self.steps, self.window = iter(steps), window
         self.flying = deque()
         self.agreement = self.error = self.future = self.received = None
         self.done = False
@@ -43,11 +47,10 @@ class Work(dist.Work):
             if step is None:
                 self.steps = None
             else:
-                self.channel.post(step)
-                self.flying.append(step)
+                self.flying.append((step, self.channel.post(step)))
 
     def poll(self):
-        """Move on without blocking; whether this work is done."""
+        """Move on without blocking: True when done, None after a step of it."""
         if self.done:
             return True
         if not progress.acquire(blocking=False):
@@ -57,6 +60,7 @@ class Work(dist.Work):
         except LabError as error:
             self.fail(error)
         except MPI.Exception as error:
+            self.channel.forget(self.flying[0][0])
             self.fail(self._explain(error))
         finally:
             progress.release()
@@ -68,17 +72,21 @@ class Work(dist.Work):
                 str(self.call), "labkit.mpi.recover() was called since and ended it", "call it again"
             ))  # fmt: skip
             return True
-        if self.group.pump_all() and self.done:
-            return True
-        while self.flying:
-            if not self.channel.test(self.flying[0], self.received):
-                return False
-            self.flying.popleft()
+        for group in list(deferred) if deferred else ():
+            group.pump()
+            if self.done:
+                return True
+        flying, moved = self.flying, False
+        while flying:
+            step, request = flying[0]
+            if not request.Test(self.received):
+                return None if moved else False
+            flying.popleft()
+            self.channel.complete(step)
             self.post()
+            moved = True
         if self.steps is not None:
             return False
-        if self.after is not None:
-            self.after()
         self.finish()
         return True
 
@@ -93,7 +101,7 @@ class Work(dist.Work):
         self.finish()
 
     def finish(self):
-        self.done, self.steps, self.after, self.agreement = True, None, None, None
+        self.done, self.steps, self.agreement = True, None, None
         self.flying.clear()
 
     # What torch asks of a Work
@@ -113,7 +121,7 @@ class Work(dist.Work):
                 self.group.give_up(self)
                 self.error = DeadlineError(
                     f"{self.call} on group {self.group.group_name!r}, {_line(self.call)}",
-                    f"not done after {seconds:g} s on rank {dist.get_rank() if dist.is_initialized() else '?'}",
+                    f"not done after {seconds:g} s on rank {self.group.world.rank}",
                     "see which rank did not take part; then labkit.mpi.recover() on every rank",
                 )
         if self.error is not None:
@@ -129,7 +137,7 @@ class Work(dist.Work):
         return self.future
 
     def is_completed(self):
-        return self.poll()
+        return self.poll() is True
 
     def is_success(self):
         return self.done and self.error is None
@@ -151,13 +159,13 @@ class Work(dist.Work):
 
 
 def _line(call):
-    file, line = call.place or (None, 0)
+    file, line = call.locate()
     return f"{file}, line {line}"
 
 
 class Receive(Work):
     """A Work that knows where its message came from, and that can be taken back."""
 
-    def __init__(self, group, call, steps, results, after=None):
-        super().__init__(group, call, steps, results, after=after)
+    def __init__(self, group, call, steps, results):
+        super().__init__(group, call, steps, results)
         self.received = MPI.Status()

@@ -8,16 +8,19 @@ import atexit
 import hashlib
 import os
 import sys
+import time
 
 import torch
-import torch.distributed as dist
 
 from labkit.errors import LabError
 from labkit.mpi import steps
+from labkit.mpi.background import keep_moving
 from labkit.mpi.call import Call
 from labkit.mpi.channel import Channel
+from labkit.mpi.cuda import gpus, one_each
 from labkit.mpi.errors import CommunicationError, DeadlineError, MismatchError, TaintedError
 from labkit.mpi.runtime import MPI, STARTED_HERE
+from labkit.mpi.settle import duplicate
 from labkit.mpi.store import connect, serve
 from labkit.mpi.waiting import wait_until
 
@@ -39,7 +42,9 @@ class World:
         self.abandoned = {}  # key -> destroyed groups that still have something in flight
         self.generation = 0  # how often a default group was made: its sub-groups reuse names
         self.tainted = None
-        hosts = self._all_gather(MPI.Get_processor_name())
+        places = [text.split("|") for text in self._all_gather(f"{MPI.Get_processor_name()}|{gpus()}")]
+        hosts, seen = [host for host, _ in places], [gpu for _, gpu in places]
+        self.gpu_each = torch.cuda.is_available() and one_each(hosts, seen)
         served, address = serve(len(set(hosts)) > 1) if self.rank == 0 else (None, "")
         # The first rank decides for all: a check that only some ranks take part in would hang.
         address, checked = self._all_gather(f"{address}|{os.environ.get('LABKIT_CHECK', '')}")[0].split("|")
@@ -47,12 +52,11 @@ class World:
         self.store = served or connect(address)
 
     def _all_gather(self, text, width=1024):
-        mine = torch.frombuffer(bytearray(text.encode().ljust(width)), dtype=torch.uint8)
-        texts = torch.empty(self.size, width, dtype=torch.uint8)
-        step = steps.all_gather(mine, texts.view(-1), -1)
+        texts = bytearray(self.size * width)
+        step = steps.all_gather_bytes(text.encode().ljust(width), texts)
         self.control.post(step)
         self._wait(Call("init_process_group", "world", range(self.size)), [step], _PATIENCE)
-        return [bytes(row).decode().rstrip() for row in texts.numpy()]
+        return [texts[start : start + width].decode().rstrip() for start in range(0, len(texts), width)]
 
     def _wait(self, call, pending, seconds):
         test = self.control.test
@@ -64,14 +68,17 @@ class World:
             raise
         self.tainted = call
         raise DeadlineError(
-            f"{call} on group {call.group!r}", f"not every rank of {list(call.ranks)} called it within {seconds:g} s",
+            f"{call} on group {call.group!r}",
+            f"not every rank of {list(call.ranks)} called it within {seconds:g} s",
             "every rank must call it, in the same order; then labkit.mpi.recover() on every rank",
-        )  # fmt: skip
+        )
 
     def gate(self, ranks, label, seconds):
         """Return when every rank in `ranks` stands here with the same label."""
         if self.tainted:
-            raise TaintedError(f"group {label!r}", f"{self.tainted} was given up", "labkit.mpi.recover() on every rank")
+            raise TaintedError(
+                f"group {label!r}", f"{self.tainted} was given up", "labkit.mpi.recover() on every rank"
+            )
         call = Call("new_group", label, tuple(ranks))
         call.locate()
         mark = hashlib.blake2b(repr((label, tuple(ranks))).encode(), digest_size=16).digest()
@@ -87,9 +94,10 @@ class World:
             self._exchange(call, [(leader, mine)], [(leader, verdict)], seconds)
         if not verdict:
             raise MismatchError(
-                f"new_group({list(ranks)}), here group {label!r}", "another rank of it is making another group",
+                f"new_group({list(ranks)}), here group {label!r}",
+                "another rank of it is making another group",
                 "call new_group in the same order, with the same ranks, on every rank",
-            )  # fmt: skip
+            )
 
     def _exchange(self, call, given, taken, seconds):
         pending = [steps.receive(tensor, rank, _GATE) for rank, tensor in taken]
@@ -107,7 +115,7 @@ class World:
         """The same without a gate: the caller knows that all ranks are here."""
         group = self.control.comm.Get_group().Incl(ranks)
         comm = self.control.comm.Create_group(group, tag=_GROUP)
-        return comm, comm.Dup()
+        return comm, duplicate(comm)
 
 
 _world = None
@@ -119,14 +127,20 @@ def world():
     global _world
     if _world is None:
         if MPI.Is_finalized():
-            raise LabError("a process group on MPI", "MPI is finalised in this process", "start a new process")
+            raise LabError(
+                "a process group on MPI", "MPI is finalised in this process", "start a new process"
+            )
         if not _begun:
             _begun.extend(MPI.COMM_WORLD.Idup() for _ in range(2))
         call = Call("init_process_group", "world", range(MPI.COMM_WORLD.size))
         if not wait_until(lambda: all([request.Test() for _, request in _begun]), _PATIENCE, call):
-            raise CommunicationError(str(call), f"some ranks did not call it in {_PATIENCE:g} s", "call it on all")
+            raise CommunicationError(
+                str(call), f"some ranks did not call it in {_PATIENCE:g} s", "call it on all"
+            )
         _world = World(*(comm for comm, _ in _begun))
         _end_together()
+        if _world.checked:
+            keep_moving()
     return _world
 
 
@@ -153,6 +167,7 @@ def _end_together():
         if failed and not MPI.Is_finalized() and MPI.COMM_WORLD.size > 1:
             sys.stdout.flush()
             sys.stderr.flush()
+            time.sleep(0.3)  # other ranks may be about to print why they failed
             MPI.COMM_WORLD.Abort(1)
 
     sys.excepthook = remember

@@ -33,7 +33,7 @@ def open_requests() -> int:
     return sum(o != MPI.REQUEST_NULL for o in held)
 
 
-def flat(w: World, turn: Callable[[int], object], count: int, allowed: int = 2 * MEBIBYTE) -> None:
+def flat(w: World, turn: Callable[[int], object], count: int, allowed: int = 2 * MEBIBYTE) -> str:
     """After a warm-up of a fifth, `count` turns leave memory and open requests where they were."""
     for i in range(count // 5):
         turn(i)
@@ -44,6 +44,7 @@ def flat(w: World, turn: Callable[[int], object], count: int, allowed: int = 2 *
     assert open_requests() <= requests, (open_requests(), requests)
     assert grown < allowed, f"{grown / MEBIBYTE:.1f} MiB more after {count} turns"
     usable(w)
+    return f"{grown / 1024:.0f} KiB more after {count} turns"
 
 
 def collectives(w: World) -> Callable[[int], object]:
@@ -91,32 +92,32 @@ def groups(w: World) -> Callable[[int], object]:
 
 @case(gloo=False, sizes=(2,), deadline=60)
 def a_thousand_collectives_leave_nothing(w):
-    flat(w, collectives(w), 1000)
+    return flat(w, collectives(w), 1000)
 
 
 @case(gloo=False, sizes=(2,), deadline=60)
 def a_hundred_interrupts_of_a_recv_leave_nothing(w):
-    flat(w, interrupt_of_recv(w), 100)
+    return flat(w, interrupt_of_recv(w), 100)
 
 
 @case(gloo=False, sizes=(2,), deadline=60)
 def twenty_sub_groups_leave_nothing(w):
-    flat(w, groups(w), 20)
+    return flat(w, groups(w), 20)
 
 
 @case(gloo=False, deadline=300, nightly=True)
 def ten_thousand_collectives_leave_nothing(w):
-    flat(w, collectives(w), 10_000)
+    return flat(w, collectives(w), 10_000)
 
 
 @case(gloo=False, deadline=300, nightly=True)
 def a_thousand_interrupts_of_a_recv_leave_nothing(w):
-    flat(w, interrupt_of_recv(w), 1000)
+    return flat(w, interrupt_of_recv(w), 1000)
 
 
 @case(gloo=False, deadline=300, nightly=True)
 def a_hundred_sub_groups_leave_nothing(w):
-    flat(w, groups(w), 100)
+    return flat(w, groups(w), 100)
 
 
 @case(gloo=False, sizes=(2,), deadline=300, nightly=True)
@@ -145,4 +146,4 @@ def recoveries_leave_nothing(w):
             timer.join()
         recover()
 
-    flat(w, turn, 100, allowed=4 * MEBIBYTE)
+    return flat(w, turn, 100, allowed=4 * MEBIBYTE)

@@ -44,6 +44,7 @@ class Launches:
     checked: bool
     wanted: list[Case]
     modules: tuple[str, ...] = MODULES
+    carry_on: bool = False
     verdicts: dict[str, Verdict] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Verdict:
@@ -64,6 +65,7 @@ class Launches:
                 self.checked,
                 self.size,
                 self.modules,
+                self.carry_on,
             )
             path = folder / "plan.json"
             path.write_text(json.dumps(asdict(plan)))
@@ -87,7 +89,9 @@ class Launches:
                 if "case" not in line:
                     continue
                 words.setdefault(line["case"], {})[rank] = line.get("verdict", "no verdict")
-                if line.get("verdict") == "skipped":
+                if line.get("said"):
+                    reasons[line["case"]] = f"rank {rank}: {line['said']}"
+                elif line.get("verdict") == "skipped":
                     reasons[line["case"]] = line["text"]
                 elif "text" in line:
                     texts.setdefault(line["case"], []).append(f"rank {rank}:\n{line['text']}")
@@ -104,9 +108,19 @@ class Launches:
                 text += stacks or (f"\n{finished.output[-3000:]}" if case not in texts else "")
                 text += f"\nexit {finished.code}"
             self.verdicts[case] = Verdict(row, text, reasons.get(case, ""))
+        self._log(words)
         if not words:
             missing = f"no rank began a case; exit {finished.code}\n{finished.output[-6000:]}"
             self.verdicts.update({c.name: Verdict((), missing) for c in cases})
+
+    def _log(self, names) -> None:
+        """For who waits: what each launch found, as it is found, in the file that LABKIT_TEST_LOG names."""
+        if path := os.environ.get("LABKIT_TEST_LOG"):
+            with open(path, "a") as log:
+                for name in names:
+                    verdict = self.verdicts[name]
+                    detail = "" if verdict.word != "failed" else f"\n{verdict.text}"
+                    log.write(f"{self.size} ranks: {verdict.word}: {name} {verdict.reason}{detail}\n")
 
 
 def lines(path: Path) -> list[dict]:

@@ -40,6 +40,7 @@ class Plan:
     checked: bool
     size: int
     modules: tuple[str, ...] = MODULES
+    carry_on: bool = False  # after a case that all ranks ended, if with a failure: it cleans up itself
 
 
 class Reporter:
@@ -90,7 +91,7 @@ def run_case(case: Case, w: World, reporter: Reporter) -> bool:
     timer.start()
     began = time.monotonic()
     try:
-        case.function(w)
+        said = case.function(w)
     except unittest.SkipTest as skip:
         reporter.line(case=case.name, verdict="skipped", text=str(skip))
         return True
@@ -99,7 +100,7 @@ def run_case(case: Case, w: World, reporter: Reporter) -> bool:
         return False
     finally:
         timer.cancel()
-    reporter.line(case=case.name, verdict="passed", seconds=time.monotonic() - began)
+    reporter.line(case=case.name, verdict="passed", seconds=time.monotonic() - began, said=said)
     return True
 
 
@@ -123,10 +124,14 @@ def main(path: str) -> None:
     join(plan, rank)
     for name in plan.cases:
         w = World(rank, plan.size, plan.seed, name, plan.backend, plan.checked, plan.folder)
-        if not run_case(table[name], w, reporter):
+        passed = run_case(table[name], w, reporter)
+        if not passed and not plan.carry_on:
             time.sleep(1.0)  # others may be about to say what they saw
             os._exit(FAILED)
-        together(store, name, plan.size, table[name].deadline + 5)
+        try:
+            together(store, name, plan.size, table[name].deadline + 5 if passed else 15)
+        except RuntimeError:  # some rank is still in it, and will be
+            os._exit(FAILED)
     if dist.is_initialized():
         dist.destroy_process_group()
     together(store, "end", plan.size, 30)

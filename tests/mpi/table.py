@@ -24,6 +24,7 @@ MODULES = (
     "cases_pipeline",
     "cases_checkpoint",
     "cases_checked",
+    "cases_checked_messages",
     "cases_interrupt",
     "cases_deadline",
     "cases_leaks",

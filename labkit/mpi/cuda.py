@@ -1,0 +1,80 @@
+"""Tensors on GPUs: NCCL where each rank has a GPU of its own, through the host's memory otherwise.
+
+The MPI wheels cannot read GPU memory. A group makes its NCCL backend at the first CUDA tensor, on
+torch's own store; NCCL does not share a GPU between ranks, so where ranks share one, tensors are copied to
+the host, sent by MPI and copied back (see `buffers.dense`). LABKIT_MPI_CUDA=nccl or host decides
+by hand.
+
+Untested: no machine with a GPU has run this file yet.
+"""
+
+import os
+from collections import Counter
+from datetime import timedelta
+from functools import wraps
+
+import torch
+import torch.distributed as dist
+
+# Verbs whose work NCCL can do: all that take tensors.
+VERBS = (
+    "allreduce", "allreduce_coalesced", "reduce", "broadcast", "allgather", "allgather_coalesced",
+    "_allgather_base", "all_gather_single", "all_gather_single_coalesced", "allgather_into_tensor_coalesced",
+    "gather", "scatter", "reduce_scatter", "_reduce_scatter_base", "reduce_scatter_single",
+    "reduce_scatter_single_coalesced", "reduce_scatter_tensor_coalesced", "alltoall", "alltoall_base",
+    "all_to_all_single", "send", "recv",
+)  # fmt: skip
+
+
+def gpus():
+    """Which GPUs this process sees, as text that is equal where they are the same."""
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    return f"{os.environ.get('CUDA_VISIBLE_DEVICES', '')}:{count}"
+
+
+def one_each(hosts, seen):
+    """Whether each rank can have a GPU of its own; `hosts` and `seen` have an entry for each rank."""
+    if os.environ.get("LABKIT_MPI_CUDA"):
+        return os.environ["LABKIT_MPI_CUDA"] == "nccl"
+    here = Counter()
+    for host, text in set(zip(hosts, seen, strict=True)):
+        here[host] += int(text.rpartition(":")[2])
+    return all(here[host] >= ranks for host, ranks in Counter(hosts).items())
+
+
+def nccl(group):
+    """A plain group of torch's with NCCL in it, made at the first use. Collective over the group."""
+    if group.nccl is None:
+        options = dist.ProcessGroupNCCL.Options()
+        options._timeout = timedelta(seconds=group.seconds)
+        store = dist.PrefixStore("nccl/", group.store)
+        kind = dist.ProcessGroup.BackendType.NCCL
+        inner = dist.ProcessGroup(store, group.me, group.members)
+        inner._set_default_backend(kind)
+        backend = dist.ProcessGroupNCCL(store, group.me, group.members, options)
+        inner._register_backend(torch.device("cuda"), kind, backend)
+        group.nccl = inner
+    return group.nccl
+
+
+def with_nccl(cls):
+    """Class decorator: each verb goes to NCCL for CUDA tensors, where the world allows it."""
+    for name in VERBS:
+        setattr(cls, name, _routed(name, getattr(cls, name)))
+    return cls
+
+
+def _routed(name, verb):
+    @wraps(verb)
+    def routed(group, tensors, *args):
+        if group.world.gpu_each and _first(tensors).is_cuda:
+            return getattr(nccl(group), name)(tensors, *args)
+        return verb(group, tensors, *args)
+
+    return routed
+
+
+def _first(tensors):
+    while not isinstance(tensors, torch.Tensor):
+        tensors = tensors[0]
+    return tensors
