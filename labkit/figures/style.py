@@ -32,4 +32,5 @@ def figure(title: str, *, width: float = 7.0, height: float = 3.0, rows: int = 1
     with plt.rc_context(_STYLE):
         made, axes = plt.subplots(rows, columns, figsize=(width, height), layout="constrained")
         made.suptitle(title, x=0.01, ha="left", fontsize=12)
+    plt.close(made)  # or a notebook would show it twice: as the cell's value and as an open figure
     return made, axes
