@@ -4,7 +4,7 @@ from labkit.figures.style import WAIT, figure, rank_colour
 
 FLOOR = 1e-18
 """Where a distance of exactly 0 is drawn on the logarithmic axis."""
-EVERY = 3
+EVERY = 4
 """One weight in so many is drawn: enough for the shape of the cloud."""
 
 
@@ -41,7 +41,7 @@ def _cloud(axes, whole, shards):
     axes.plot(x, mean[::EVERY], ms=3.5, color="black", label=f"mean of the {len(shards)}", **dots)
     axes.set(xlabel="gradient on all samples, per weight", ylabel="gradient on one shard, per weight")
     axes.locator_params(nbins=5)
-    axes.legend(markerscale=3, fontsize=9, handletextpad=0.1, loc="upper left", frameon=False)
+    axes.legend(markerscale=3, fontsize=9, handletextpad=0.1, loc="lower right", frameon=False)
 
 
 def _distances(axes, off, means):
@@ -52,7 +52,7 @@ def _distances(axes, off, means):
     axes.annotate("each shard alone", (last - 0.3, max(off)), ha="right", va="center", fontsize=10)
     for bound, marker, name in (1e-6, "s", "float32"), (1e-12, "D", "float64"):
         axes.axhline(bound, color=WAIT, lw=1.5, zorder=0)
-        axes.text(worlds[0] - 0.38, bound * 2.5, f"asserted: below {bound:g}", fontsize=9, color="0.4")
+        axes.text(worlds[0] - 0.35, bound * 2.5, f"asserted: below {bound:g}", fontsize=9, color="0.4")
         points = [(n, max(error, FLOOR)) for n, b, error in means if b == bound]
         axes.plot(*zip(*points, strict=True), marker, color="black", ms=5.5, mfc="none")
         second = max(error for n, error in points if n == worlds[1])
