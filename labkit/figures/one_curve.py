@@ -11,7 +11,7 @@ def one_curve(one, ranks, one_accuracy, ranks_accuracy, world_size):
     """
     apart = [abs(a - b) for a, b in zip(one, ranks, strict=True)]
     made, axes = figure(
-        f"{world_size} ranks and one process draw one curve: never more than {max(apart):.0e} apart",
+        f"{world_size} ranks and one process draw one curve: the largest difference is {max(apart):.1e}",
         width=8.5,
         height=4.2,
         rows=2,
@@ -29,7 +29,7 @@ def one_curve(one, ranks, one_accuracy, ranks_accuracy, world_size):
         panel.tick_params(labelbottom=False)
     loss.set(ylabel="loss", yscale="log")
     loss.legend(frameon=False, fontsize=10)
-    accuracy.set(ylabel="held-out accuracy, %")
+    accuracy.set(ylabel="held-out, % right")
     accuracy.axhline(95, color="0.6", lw=1, ls=":")
     difference.plot(steps, apart, color="black", lw=0.8)
     difference.set(xlabel="step", ylabel="difference of loss", ylim=(0, 1.3 * max(apart)))
