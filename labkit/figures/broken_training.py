@@ -7,7 +7,7 @@ LINES = ("-", "--", ":")  # no colours: those are the ranks'
 
 def broken_training(right, broken):
     """Mean loss per epoch of the right run and of three broken ones, {name: losses per epoch}."""
-    made, axes = figure("Only one of three mistakes shows in the training loss", width=8, height=3.6)
+    made, axes = figure("Only one of three mistakes stops the training", width=8, height=3.6)
     epochs = range(1, len(right) + 1)
     axes.plot(epochs, right, color="0.8", lw=6, solid_capstyle="round", label="nothing forgotten")
     for line, (name, losses) in zip(LINES, broken.items(), strict=True):
