@@ -30,11 +30,15 @@ class Failure:
         return self.name == "KeyboardInterrupt"
 
     def in_short(self) -> str:
-        """ "ValueError: bad (line 2: raise ValueError("bad"))"; of a LabError all three lines."""
-        lines = in_the_cell(self.message.strip()).split("\n")
-        first, rest = lines[0], lines[1:] if lines[0].startswith("asked: ") else []
+        """ "ValueError: bad (line 2: raise ValueError("bad"))"; of a LabError what was found, and the fix."""
+        message = in_the_cell(self.message.strip())
         place = f" ({self.place()})" if self.place() else ""
-        return "\n".join([self.name + (f": {first}" if first else "") + place, *rest])
+        if message.startswith("asked: ") and "\nfound: " in message:
+            asked, found = message.split("\nfound: ", 1)
+            told = "at the cell, line" in found  # ranks whose calls differ all get the same list
+            return f"{self.name}{'' if told else ':' + asked[6:] + place}\nfound: {found}"
+        first = message.split("\n")[0]
+        return self.name + (f": {first}" if first else "") + place
 
 
 @dataclass(frozen=True)
