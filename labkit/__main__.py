@@ -9,6 +9,8 @@ import psutil
 
 from labkit import processes
 
+BENCHMARKS = ("collectives", "ready")
+
 
 def main(argv: list[str] | None = None) -> int:
     """Run one of the commands; returns the exit code."""
@@ -18,7 +20,7 @@ def main(argv: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("lab", help="open JupyterLab; its notebooks share one warm lab", add_help=False)
     commands.add_parser("stop", help="end every lab of yours on this machine, also what a crash left")
-    commands.add_parser("bench", help="measure against the peers: collectives", add_help=False)
+    commands.add_parser("bench", help="measure against the peers", add_help=False)
     args, rest = parser.parse_known_args(argv)
     return {"lab": lab, "stop": stop, "bench": bench}[args.command](rest)
 
@@ -46,12 +48,12 @@ def stop(arguments: list[str]) -> int:
 
 def bench(arguments: list[str]) -> int:
     """Named benchmarks; each prints a table of ratios of medians."""
-    from labkit.bench import collectives
+    from importlib import import_module
 
-    if arguments[:1] != ["collectives"]:
-        print("labkit bench collectives [--help]", file=sys.stderr)
+    if not arguments or arguments[0] not in BENCHMARKS:
+        print(f"labkit bench {' | '.join(BENCHMARKS)} [--help]", file=sys.stderr)
         return 2
-    return collectives.main(arguments[1:]) or 0
+    return import_module(f"labkit.bench.{arguments[0]}").main(arguments[1:])
 
 
 if __name__ == "__main__":
