@@ -19,9 +19,8 @@ TESTABLE = $(VENV)/.test-tools
 PIP = $(VENV)/bin/python -m pip --disable-pip-version-check
 INSTALL = $(PIP) install --quiet --constraint constraints.txt
 ACTIVATE = . $(VENV)/bin/activate
-AS_ROOT = $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: help install dev lab test test-all nightly constraints clean
+.PHONY: help install dev lab test test-all faults nightly constraints clean
 .DEFAULT_GOAL = help
 
 help: ## this list
@@ -57,13 +56,16 @@ $(TESTABLE): $(INSTALLED)
 	@touch $@
 
 lab: $(INSTALLED) ## open JupyterLab on the lessons
-	@$(ACTIVATE) && exec python -m jupyterlab $(AS_ROOT) --ServerApp.root_dir=notebooks $(LAB_ARGS)
+	@$(ACTIVATE) && exec python -m labkit lab --ServerApp.root_dir=notebooks $(LAB_ARGS)
 
 test: $(TESTABLE) ## what any machine can run, in under 15 minutes on 2 cores
 	@$(ACTIVATE) && exec python tests/run_parts.py test
 
 test-all: test ## that, and what takes longer, root, a browser or other environments
 	@$(ACTIVATE) && exec python tests/run_parts.py test-all
+
+faults: $(TESTABLE) ## the faults that a lab survives, as a table with the time to each verdict
+	@$(ACTIVATE) && exec python tests/run_parts.py faults
 
 nightly: $(TESTABLE) ## what takes hours: soaks, repeated runs
 	@$(ACTIVATE) && exec python tests/run_parts.py nightly

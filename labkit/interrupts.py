@@ -2,16 +2,13 @@
 
 Between cells it is ignored. In the middle of `optimizer.step()` it would leave some parameters
 updated and others not, in the middle of an import a module that is broken for ever after. There
-it is held back until that is over.
+it waits, and is raised at the next line of the code that called those.
 """
 
-import os
 import signal
-import threading
+import sys
 
 from labkit.observe import in_cell, stack
-
-RETRY = 0.001  # seconds until an interrupt that was held back is sent again
 
 
 def install(kernel) -> None:
@@ -25,9 +22,17 @@ def _on_interrupt(signum, frame) -> None:
     frames = stack(frame)
     if not any(map(in_cell, frames)):
         return
-    if any(map(_must_be_whole, frames)):
-        threading.Timer(RETRY, os.kill, (os.getpid(), signum)).start()
-        return
+    whole = [i for i, f in enumerate(frames) if _must_be_whole(f)]
+    if not whole:
+        raise KeyboardInterrupt
+    caller = frames[whole[-1] + 1]
+    caller.f_trace = _raise_now  # called at that frame's next line, once any tracing is on
+    sys.settrace(lambda *event: None)
+
+
+def _raise_now(frame, event, argument):
+    sys.settrace(None)
+    frame.f_trace = None
     raise KeyboardInterrupt
 
 

@@ -38,14 +38,29 @@ def pytest(*arguments: str) -> tuple[str, ...]:
 
 NOTEBOOKS = Part("notebooks", 8, pytest("--nbval", "--nbval-cell-timeout=120", "notebooks"))
 
+EVERYWHERE = " and ".join(f"not {marker}" for marker in ELSEWHERE)
+FAULTS = Part("faults", 4, pytest("tests/faults", "-s", "-m", EVERYWHERE))
+
 PARTS = {
     "test": (
         Part("style", 0.5, ("-m", "ruff", "check")),
-        Part("unit", 6, pytest("tests", "-m", " and ".join(f"not {marker}" for marker in ELSEWHERE))),
-        NOTEBOOKS,
+        Part("unit", 4, pytest("tests", "--ignore=tests/faults", "--ignore=tests/mpi", "-m", EVERYWHERE)),
+        Part("mpi", 3, pytest("tests/mpi", "-m", EVERYWHERE)),
+        FAULTS,
+        replace(NOTEBOOKS, minutes=3.5),
     ),
-    "test-all": (Part("slow", 8, pytest("tests", "-m", "slow")),),
-    "nightly": tuple(replace(NOTEBOOKS, name=f"notebooks, time {n} of 3") for n in (1, 2, 3)),
+    "test-all": (
+        Part("slow", 10, pytest("tests", "-m", "slow")),
+        Part("othermpi", 14, pytest("tests", "-m", "othermpi")),
+        *(replace(NOTEBOOKS, name=f"notebooks, time {n} of 3", minutes=3) for n in (2, 3)),
+    ),
+    "faults": (FAULTS,),
+    "nightly": (
+        Part("soaks", 60, pytest("tests", "-s", "-m", "nightly")),
+        *(replace(NOTEBOOKS, name=f"notebooks, time {n} of 10") for n in range(1, 11)),
+        Part("collectives", 60, ("-m", "labkit", "bench", "collectives")),
+        Part("ready", 10, ("-m", "labkit", "bench", "ready")),
+    ),
 }
 
 
