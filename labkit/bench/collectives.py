@@ -17,7 +17,6 @@ from labkit.bench.plan import plan
 from labkit.bench.report import Row, collect, table
 from labkit.bench.start import launch
 
-
 #: Above this many runnable processes per core before the start, the numbers say more of the others.
 QUIET = 0.5
 
