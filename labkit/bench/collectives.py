@@ -12,16 +12,20 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from labkit.bench.machine import describe, one_line
+from labkit.bench.machine import busy, describe, one_line
 from labkit.bench.plan import plan
 from labkit.bench.report import Row, collect, table
 from labkit.bench.start import launch
 
+#: Above this many runnable processes per core before the start, the numbers say more of the others.
+QUIET = 0.5
 
-def document(rows: list[Row], ranks: int, launches: int, settings: dict) -> dict:
+
+def document(rows: list[Row], ranks: int, launches: int, settings: dict, before: float | None = None) -> dict:
     """What the JSON file holds."""
     return {
         "machine": describe(),
+        "busy_before": before,
         "ranks": ranks,
         "launches": launches,
         "settings": settings,
@@ -52,6 +56,9 @@ def main(argv: list[str] | None = None) -> int:
     print(f"{options.ranks} ranks, {launches} launches; {one_line(machine)}", flush=True)
     if options.ranks > machine["cores"]:
         print(f"{options.ranks} ranks share {machine['cores']} cores: who gives the core away is faster")
+    before = busy()
+    if before is not None and before > QUIET:
+        print(f"other programs are busy here ({before:.1f} per core): measure again on a quiet machine")
     found = []
     for i in range(launches):
         found.append(launch(wanted, options.ranks))
@@ -59,7 +66,7 @@ def main(argv: list[str] | None = None) -> int:
     rows = collect(found)
     print(table(rows))
     if options.json:
-        text = json.dumps(document(rows, options.ranks, launches, asdict(wanted)), indent=1)
+        text = json.dumps(document(rows, options.ranks, launches, asdict(wanted), before), indent=1)
         options.json.write_text(text + "\n")
     if options.figure:
         from labkit.bench.figure import draw

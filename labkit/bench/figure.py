@@ -27,7 +27,12 @@ def draw(rows: list[Row], ranks: int, path: Path) -> None:
     columns = min(3, len(verbs))
     lines = -(-len(verbs) // columns)
     figure, axes = plt.subplots(
-        lines, columns, figsize=(3.6 * columns, 2.7 * lines + 0.6), sharex=True, sharey=True, squeeze=False
+        lines,
+        columns,
+        figsize=(max(3.6 * columns, 7.2), 2.7 * lines + 0.6),
+        sharex=True,
+        sharey=True,
+        squeeze=False,
     )
     for axis in axes.flat[len(verbs) :]:
         axis.set_visible(False)

@@ -34,6 +34,14 @@ def describe() -> dict:
     }
 
 
+def busy() -> float | None:
+    """Processes that were running or waiting to run in the last minute, per core; None where unknown."""
+    try:
+        return os.getloadavg()[0] / describe()["cores"]
+    except (OSError, AttributeError):
+        return None
+
+
 def one_line(machine: dict) -> str:
     versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items())
     return f"{machine['processor']}, {machine['cores']} cores; Python {machine['python']}, {versions}"

@@ -11,17 +11,20 @@ import threading
 from labkit.mpi.runtime import MPI
 from labkit.mpi.waiting import waits
 
-_PERIOD = 0.01  # seconds; a probe takes microseconds
+_PERIOD = 0.01  # seconds
+_PROBES = 50  # each moves one message on, and takes a microsecond
 
 
-def keep_moving():
-    """Start the thread. It ends before MPI does."""
+def keep_moving(comm):
+    """Start the thread, which probes `comm`: not COMM_SELF, where MPICH moves nothing. It ends before MPI."""
     ended = threading.Event()
 
     def run():
         while not ended.wait(_PERIOD):
-            if not waits:  # a wait polls by itself
-                MPI.COMM_SELF.Iprobe(MPI.ANY_SOURCE, MPI.ANY_TAG)
+            for _ in range(_PROBES):
+                if waits:  # a wait polls by itself
+                    break
+                comm.Iprobe(MPI.ANY_SOURCE, MPI.ANY_TAG)
 
     thread = threading.Thread(target=run, name="labkit.mpi", daemon=True)
     thread.start()

@@ -15,6 +15,7 @@ class Channel:
     """
 
     REMEMBERED = 256
+    CROWD = 1000
 
     def __init__(self, comm):
         self.comm = comm
@@ -22,33 +23,46 @@ class Channel:
         self.history = deque(maxlen=self.REMEMBERED)
         self.count = 0
         self.closed = False
+        self.crowd = self.CROWD
 
     def post(self, step):
-        """Start one step and return its request; collectives in the same order on every rank."""
+        """Start one step; collectives in the same order on every rank."""
         if step.mold is not None:
             self.count += 1
             step.number = self.count
             self.history.append(step)
-        # One expression that stays in C from MPI's call to the dictionary: Python looks for signals
-        # between bytecodes, so no interrupt can fall between the two and lose the request.
-        self.flying.update(zip((step,), starmap(getattr(self.comm, step.verb), (step.args,)), strict=True))
-        return self.flying[step]
+        start = getattr(self.comm, step.verb)
+        try:
+            # One expression that stays in C from MPI's call to the dictionary: Python looks for
+            # signals between bytecodes, so no interrupt can fall in between and lose the request.
+            self.flying.update(zip((step,), starmap(start, (step.args,)), strict=True))
+        except (ValueError, MPI.Exception):
+            if step.mold is not None:
+                self.count -= 1
+                self.history.pop()
+            raise
+        if len(self.flying) > self.crowd:
+            self.sweep()
 
-    def test(self, step):
-        """Whether a posted step is done; completes it the first time."""
+    def test(self, step, status=None):
+        """Whether a step is done; the first time, let go of it and run its `finish`."""
         request = self.flying.get(step)
-        if request is not None:
-            if not request.Test():
-                return False
-            self.complete(step)
-        return True
-
-    def complete(self, step):
-        """Let go of a step whose request is done, and run its `finish`."""
+        if request is None:
+            return step.done
+        if not request.Test(status):
+            return False
         finish = step.finish
         self.forget(step)
         if finish is not None:
             finish()
+        return True
+
+    def sweep(self):
+        """Let go of what is done and nobody waited for."""
+        for step in list(self.flying):
+            if step.verb != "Irecv":  # its Work wants to know where it came from
+                self.test(step)
+        self.crowd = max(self.CROWD, 2 * len(self.flying))
 
     def cancel(self, step):
         """Take a receive back. False if a message had already matched it: that one is lost."""

@@ -59,7 +59,7 @@ class Group(Identity):
     def begin_message(self, work, step):
         """Every send and receive passes here on its way to MPI."""
         self.refuse_if_tainted(work.call)
-        work.steps = iter([step])
+        work.message, work.steps = step, iter([step])
         try:
             with progress:
                 work.post()
@@ -82,6 +82,10 @@ class Group(Identity):
                 work.post(everything=len(queue) > 1)
             except (LabError, ValueError, MPI.Exception) as error:
                 work.fail(error)
+            except KeyboardInterrupt:
+                # It may have come while this rank waited in another group.
+                self.tainted = self.tainted or work.call
+                raise
             if work.steps is not None:
                 break
             queue.pop(0)
@@ -111,9 +115,8 @@ class Group(Identity):
         """
         with progress:
             if isinstance(work, Receive):
-                for step, _ in work.flying:
-                    if step in self.data.flying:
-                        self.data.cancel(step)
+                if work.message in self.data.flying:
+                    self.data.cancel(work.message)
             else:
                 work.call.locate()
                 self.tainted = self.tainted or work.call

@@ -16,6 +16,6 @@ def deferred_interrupts():
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
         if arrived and callable(before):
             before(*arrived[0])

@@ -9,6 +9,7 @@ import torch.distributed as dist
 
 from labkit.errors import LabError
 from labkit.mpi.errors import CommunicationError, DeadlineError, MismatchError
+from labkit.mpi.interrupts import deferred_interrupts
 from labkit.mpi.runtime import MPI
 from labkit.mpi.waiting import wait_until
 
@@ -47,7 +48,10 @@ class Work(dist.Work):
             if step is None:
                 self.steps = None
             else:
-                self.flying.append((step, self.channel.post(step)))
+                # First into the list: cut short in between, a step that was not posted must not
+                # look like one that is done.
+                self.flying.append(step)
+                self.channel.post(step)
 
     def poll(self):
         """Move on without blocking: True when done, None after a step of it."""
@@ -60,7 +64,7 @@ class Work(dist.Work):
         except LabError as error:
             self.fail(error)
         except MPI.Exception as error:
-            self.channel.forget(self.flying[0][0])
+            self.channel.forget(self.flying[0])
             self.fail(self._explain(error))
         finally:
             progress.release()
@@ -78,11 +82,9 @@ class Work(dist.Work):
                 return True
         flying, moved = self.flying, False
         while flying:
-            step, request = flying[0]
-            if not request.Test(self.received):
+            if not self.channel.test(flying[0], self.received):
                 return None if moved else False
             flying.popleft()
-            self.channel.complete(step)
             self.post()
             moved = True
         if self.steps is not None:
@@ -133,7 +135,9 @@ class Work(dist.Work):
         if self.future is None:
             self.wait()
             self.future = torch.futures.Future()
-            self.future.set_result(self.results)
+            # torch runs Python under this call, and makes a RuntimeError of an interrupt in there.
+            with deferred_interrupts():
+                self.future.set_result(self.results)
         return self.future
 
     def is_completed(self):

@@ -140,7 +140,7 @@ def world():
         _world = World(*(comm for comm, _ in _begun))
         _end_together()
         if _world.checked:
-            keep_moving()
+            keep_moving(_world.rescue.comm)
     return _world
 
 
