@@ -18,7 +18,8 @@ def run(lab, code, deadline=None):
 SLOW_STEP = """
 import os
 file = os.path.join("torch/optim/", "slow.py")
-source = "import time\\ndef step(log):\\n    log.append('begun')\\n    time.sleep(1)\\n    log.append('ended')\\n"
+body = ["log.append('begun')", "time.sleep(1)", "log.append('ended')"]
+source = "import time" + chr(10) + "def step(log): " + "; ".join(body)
 log, names = [], {}
 exec(compile(source, file, "exec"), names)
 step = names["step"]

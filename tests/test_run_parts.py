@@ -74,4 +74,5 @@ def test_the_slowest_tests_are_listed_and_all_are_counted(tmp_path, capfd):
 def test_an_unknown_set_is_refused_in_one_sentence():
     runner = Path(ROOT, "tests", "run_parts.py")
     asked = subprocess.run([sys.executable, runner, "all"], capture_output=True, text=True, timeout=60)
-    assert asked.returncode == 1 and asked.stderr == "Name one set of parts: test, test-all, faults, nightly\n"
+    assert asked.returncode == 1
+    assert asked.stderr == "Name one set of parts: test, test-all, faults, nightly\n"
