@@ -14,6 +14,7 @@ STARTS = {
     "view = rc[:]\nview.block = True\nview.activate()",
     "labkit": "import labkit\nlab = labkit.start(2)\nrc = lab.client\nview = rc[:]\nview.block = True",
 }
+ENDS = {"ipyparallel": "cluster.stop_cluster_sync()", "labkit": "lab.stop()"}
 CELLS = (
     "%%px\nfrom mpi4py import MPI\ncomm = MPI.COMM_WORLD\nr, n = comm.Get_rank(), comm.Get_size()",
     "%%px\ntotal = comm.allreduce(r + 1)\nprint(f'rank {r} of {n}: {total}')",
@@ -44,7 +45,8 @@ CELLS = (
 @pytest.mark.parametrize("start", STARTS)
 def test_the_same_cells_run_under_both(start, monkeypatch):
     monkeypatch.setenv("PATH", f"{sys.prefix}/bin{os.pathsep}{os.environ['PATH']}")
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in (STARTS[start], *CELLS)])
+    sources = (STARTS[start], *CELLS, ENDS[start])  # plain ipyparallel's processes outlive their kernel
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
     NotebookClient(notebook, timeout=60, kernel_name="python3").execute()
     text = str([cell.get("outputs") for cell in notebook.cells])
     assert "rank 0 of 2: 3" in text and "rank 1 of 2: 3" in text
