@@ -1,4 +1,10 @@
-"""%%px on the ranks of a lab: one result per cell, in rank order, and an end in any case."""
+"""%%px on the ranks of a lab: one result per cell, in rank order, and an end in any case.
+
+All options of ipyparallel's magic are accepted. Four have nothing left to choose, and no effect:
+`--stream` and `--no-stream` (a running cell is drawn live, its result is in rank order),
+`--group-outputs` with -r and -e (always by rank), `--progress-after` (what each rank does is shown)
+and `--signal-on-interrupt` (it is SIGINT, and then labkit's verdict).
+"""
 
 from ipyparallel.client.magics import ParallelMagics, exec_args, output_args
 from IPython.core import magic_arguments
