@@ -92,7 +92,11 @@ class Engines:
 
     def cause_of_death(self, ranks: dict[int, str]) -> str:
         """Who died first and how, as far as mpiexec tells; `ranks` names each rank's pid."""
-        if not processes.is_alive(self._vital()["the controller"]):
+        noted = self.folder / keeper.GONE
+        missed = [name for name, process in self._vital().items() if not processes.is_alive(process)]
+        if noted.exists():  # the keeper ends what is left, so by now both may be gone
+            missed = noted.read_text().splitlines()
+        if missed == ["the controller"]:
             return "the controller died"
         deadline = time.monotonic() + 1.0
         while processes.is_alive(self._vital()["mpiexec"]) and time.monotonic() < deadline:
@@ -101,12 +105,8 @@ class Engines:
         return f"{ranks[pid]} died: {how}" if pid in ranks else "mpiexec died, and the ranks with it"
 
     def _vital(self) -> dict[str, psutil.Process | None]:
-        found = keeper.vital(self.folder / keeper.WATCHED)
-        return (
-            dict(zip(("the controller", "mpiexec"), found, strict=True))
-            if found
-            else {"the controller": None}
-        )
+        found = keeper.vital(self.folder / keeper.WATCHED) or [None, None]
+        return dict(zip(keeper.VITAL, found, strict=True))
 
     def _start_keeper(self, owner: str) -> None:
         self._keeper = subprocess.Popen(

@@ -16,6 +16,9 @@ from labkit import processes
 
 WATCHED = "watched"
 """The file in the lab's folder that names its controller and its mpiexec, once they have started."""
+GONE = "gone"
+"""The file in which the keeper says which of the two it missed, before it ends the other."""
+VITAL = ("the controller", "mpiexec")
 HOLDER = "holder"
 """The file that a shared lab's notebook touches with every cell; absent if the lab is not shared."""
 IDLE = 3600.0
@@ -29,6 +32,10 @@ def main(lab_id: str, folder: str, owner: str) -> None:
         if idle_for(folder / HOLDER) > IDLE:
             break
         time.sleep(0.5)
+    alive = vital(folder / WATCHED)
+    missed = [name for name, process in zip(VITAL, alive, strict=False) if not processes.is_alive(process)]
+    if folder.exists():
+        folder.joinpath(GONE).write_text("\n".join(missed))
     processes.end_lab(lab_id, spare=(os.getpid(),))
     if not processes.is_alive(lab_owner) or (folder / HOLDER).exists():
         shutil.rmtree(folder, ignore_errors=True)
