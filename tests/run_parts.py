@@ -39,15 +39,15 @@ def pytest(*arguments: str) -> tuple[str, ...]:
 NOTEBOOKS = Part("notebooks", 8, pytest("--nbval", "--nbval-cell-timeout=120", "notebooks"))
 
 EVERYWHERE = " and ".join(f"not {marker}" for marker in ELSEWHERE)
-FAULTS = Part("faults", 4, pytest("tests/faults", "-s", "-m", EVERYWHERE))
+FAULTS = Part("faults", 4.5, pytest("tests/faults", "-s", "-m", EVERYWHERE))
 
 PARTS = {
     "test": (
         Part("style", 0.5, ("-m", "ruff", "check")),
-        Part("unit", 4, pytest("tests", "--ignore=tests/faults", "--ignore=tests/mpi", "-m", EVERYWHERE)),
-        Part("mpi", 3, pytest("tests/mpi", "-m", EVERYWHERE)),
+        Part("unit", 3.5, pytest("tests", "--ignore=tests/faults", "--ignore=tests/mpi", "-m", EVERYWHERE)),
+        Part("mpi", 3.5, pytest("tests/mpi", "-m", EVERYWHERE)),
         FAULTS,
-        replace(NOTEBOOKS, minutes=3.5),
+        replace(NOTEBOOKS, minutes=3),
     ),
     "test-all": (
         Part("slow", 10, pytest("tests", "-m", "slow")),
