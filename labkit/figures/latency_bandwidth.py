@@ -12,7 +12,8 @@ def latency_bandwidth(sizes, seconds, alpha, beta):
     """
     half = alpha / beta
     finding = (
-        f"Below {_bytes(half)} a message costs {alpha * 1e6:.0f} µs, above it moves at {1e-9 / beta:.1f} GB/s"
+        f"Below {_bytes(half)} most of the time is latency ({alpha * 1e6:.0f} µs), "
+        f"above it bytes (at {1e-9 / beta:.1f} GB/s)"
     )
     made, axes = figure(finding, height=3.6)
     n = np.geomspace(min(sizes), max(sizes), 200)
