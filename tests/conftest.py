@@ -2,13 +2,13 @@
 
 import pytest
 
-from labkit import launch
-from labkit.lab import Lab
-
 
 @pytest.fixture(scope="session")
 def labs():
     """`labs(n)` is a running lab of n ranks with clean namespaces."""
+    from labkit import launch  # not needed, nor there, where only the backend is tested
+    from labkit.lab import Lab
+
     running: dict[int, Lab] = {}
 
     def lab_of(ranks: int) -> Lab:
