@@ -29,13 +29,14 @@ class MPI:
     mpiexec: str
 
     def environment(self) -> dict[str, str]:
-        """What this MPI's launcher needs to be told."""
-        if self.name != "openmpi":
-            return {}
+        """What this MPI's launcher needs to be told, to run more ranks than cores, also as root."""
+        as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
         oversubscribe = {"PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
-        if os.geteuid() != 0:
-            return oversubscribe
-        return oversubscribe | {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        return {
+            "mpich": {},
+            "openmpi": oversubscribe | (as_root if os.geteuid() == 0 else {}),
+            "impi": {"I_MPI_PIN": "0"},  # it would pin ranks to cores, several to one
+        }[self.name]
 
     def obituary(self, log: str) -> tuple[int, str]:
         """Pid of the rank that died first and how it died, from what mpiexec wrote; (0, "") if it did not."""

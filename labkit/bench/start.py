@@ -10,33 +10,22 @@ from pathlib import Path
 
 from labkit.bench.plan import Plan
 from labkit.errors import LabError
+from labkit.launch import find_mpi
 
 LAUNCH_SECONDS = 900
 
 
-def environment() -> dict[str, str]:
-    """One thread per rank, and what Open MPI wants to hear before it runs more ranks than cores."""
-    quirks = {
-        "OMPI_ALLOW_RUN_AS_ROOT": "1",
-        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
-    }
-    base = {name: value for name, value in os.environ.items() if name != "LABKIT_CHECK"}
-    return base | quirks | {"OMP_NUM_THREADS": "1"}
-
-
 def launch(plan: Plan, ranks: int) -> list[dict]:
     """One set of ranks, started by the mpiexec of this environment, measures the plan."""
-    mpiexec = Path(sys.prefix) / "bin" / "mpiexec"
-    if not mpiexec.exists():
-        raise LabError(f"{ranks} ranks", f"no mpiexec in {sys.prefix}", "pip install 'labkit[mpich]'")
+    mpi = find_mpi()
+    inherited = {name: value for name, value in os.environ.items() if name != "LABKIT_CHECK"}
     with tempfile.TemporaryDirectory(prefix="labkit-bench-") as name:
         given, found = Path(name) / "plan.json", Path(name) / "found.json"
         given.write_text(json.dumps(asdict(plan)))
-        command = [mpiexec, "-n", ranks, sys.executable, "-m", "labkit.bench.rank", given, found]
+        command = [mpi.mpiexec, "-n", ranks, sys.executable, "-m", "labkit.bench.rank", given, found]
         process = subprocess.Popen(
             [str(part) for part in command],
-            env=environment(),
+            env=inherited | mpi.environment() | {"OMP_NUM_THREADS": "1"},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,

