@@ -10,18 +10,23 @@ import pytest
 
 from . import launcher
 
+# In a function, as scripts are: gloo's threads end with its group, and one that is still letting go of
+# a tensor when the interpreter is being torn down aborts the process, with or without another backend.
 SCRIPT = """
 import torch
 import torch.distributed as dist
 
-dist.init_process_group("mpi")
-t = torch.tensor([dist.get_rank() + 1.0])
-dist.all_reduce(t)
-group = dist.new_group(backend="gloo")
-u = torch.ones(1)
-dist.all_reduce(u, group=group)
-print(f"rank {dist.get_rank()} of {dist.get_world_size()}: {t.item():g} {u.item():g}")
-dist.destroy_process_group()
+def main():
+    dist.init_process_group("mpi")
+    t = torch.tensor([dist.get_rank() + 1.0])
+    dist.all_reduce(t)
+    group = dist.new_group(backend="gloo")
+    u = torch.ones(1)
+    dist.all_reduce(u, group=group)
+    print(f"rank {dist.get_rank()} of {dist.get_world_size()}: {t.item():g} {u.item():g}")
+    dist.destroy_process_group()
+
+main()
 """
 
 LOADED = """
