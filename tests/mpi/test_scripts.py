@@ -84,7 +84,7 @@ def test_an_unmodified_script_runs_under_mpiexec(installed, tmp_path, ranks):
 def test_a_rank_that_raises_ends_the_world(installed, tmp_path):
     """The others wait for it in a collective; without help they would for ever."""
     script = tmp_path / "script.py"
-    script.write_text(SCRIPT.replace("t = ", "assert dist.get_rank() != 1, 'on purpose'\nt = ", 1))
+    script.write_text(SCRIPT.replace("t = ", "assert dist.get_rank() != 1, 'on purpose'\n    t = ", 1))
     finished = launcher.run(2, [str(script)], tmp_path / "output.txt", 60, PYTHONPATH=installed)
     assert not finished.timed_out and finished.code != 0
     assert "on purpose" in finished.output
