@@ -1,0 +1,47 @@
+"""Event and Trace: who sent what to whom, and who waited. Real and simulated runs give the same.
+
+Knows nothing of Jupyter, ipyparallel or torch.
+"""
+
+from dataclasses import dataclass
+
+COMPUTE = "compute"
+"""The verb of an event in which a rank did anything but communicate."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """One operation on one rank. Times are seconds since the trace began, on rank 0's clock.
+
+    A collective is one event on each rank of its group, all with the same `group` and `sequence`. A
+    message is two: the "send" names its receiver in `peers`, the "recv" its sender, and both have the
+    same `tag`, and the same `sequence`, which counts the messages from that sender to that receiver
+    with that tag.
+    """
+
+    rank: int
+    verb: str  # "all_reduce", "send", "recv", ... or "compute"
+    start: float  # the call was entered
+    end: float  # its work was done
+    peers: tuple[int, ...] = ()  # world ranks: all members of the group, or the one partner of a message
+    bytes: int = 0  # of the tensors that this rank passed
+    dtype: str = ""
+    group: str = ""
+    sequence: int = 0
+    tag: int = 0
+    root: int | None = None
+    op: str = ""
+    waiting: float = 0.0  # seconds from this rank's own entry to the last peer's entry
+    cpu: float = 0.0  # seconds of processor time that the rank's main thread had from start to end
+    place: str = ""  # source line: "cell 3, line 2: dist.send(x, dst=1)"
+    label: str = ""  # what a schedule calls the data: "chunk 2"
+
+
+@dataclass(frozen=True)
+class Trace:
+    """All events of all ranks, in the order of their start."""
+
+    world_size: int
+    events: tuple[Event, ...]
+    clock_error: float = 0.0
+    """Bound in seconds on the difference between two ranks' clocks after alignment; 0 on one host."""
