@@ -32,8 +32,8 @@ def interrupted(w: World, block: Callable[[], object], after: float = 0.15) -> f
         os.kill(os.getpid(), signal.SIGINT)
 
     timer = threading.Timer(after, interrupt)
-    timer.start()
     try:
+        timer.start()  # on a busy machine the signal may come before this returns
         block()
     except KeyboardInterrupt:
         took = time.monotonic() - sent[0]
