@@ -9,15 +9,22 @@ summed, and each piece stays in the cache.
 import torch
 
 from labkit.mpi import steps
-from labkit.mpi.buffers import average, carrier, dense
+from labkit.mpi.buffers import average, carrier, dense, operation
 
 PIECE = 1 << 20  # bytes
 WINDOW = 2
 
 
-def all_reduce(tensors, op, size):
+def all_reduce(tensors, op, size, memory):
     for tensor in tensors:
         numbers, back = dense(tensor)
+        if memory.suits(numbers):
+            operation(op, carrier(numbers.dtype))  # refuses what the dtype does not allow
+            if memory.slots is None:
+                yield from memory.meet()
+        if memory.suits(numbers):
+            yield from memory.all_reduce(numbers.detach().view(-1), op, back)
+            continue
         pieces = _pieces(numbers)
         for number, piece in enumerate(pieces):
             step = _reduced(piece, piece, op, size, lambda carried: steps.all_reduce(carried, op))

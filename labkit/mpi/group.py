@@ -9,6 +9,7 @@ from labkit.mpi.checks import Agreement
 from labkit.mpi.errors import CommunicationError, TaintedError
 from labkit.mpi.identity import Identity
 from labkit.mpi.runtime import MPI
+from labkit.mpi.shared import SharedMemory
 from labkit.mpi.work import Receive, Work, deferred, progress
 
 
@@ -30,11 +31,12 @@ class Group(Identity):
     def connect(self, comms):
         """Start on fresh communicators, with nothing in flight."""
         self.data, self.side = Channel(comms[0]), Channel(comms[1])
+        self.memory = SharedMemory(self.me, self.members)
         self.tainted, self.queue = None, []
 
     # Posting
 
-    def begin(self, verb, steps, results, tensors, *, blocks=((), ()), window=None, **about):
+    def begin(self, verb, steps, results, tensors, *, blocks=((), ()), window=None, ordered=False, **about):
         """Every collective passes here on its way to MPI."""
         if "root" in about:
             about["root"] = self.ranks[about["root"]]
@@ -42,7 +44,7 @@ class Group(Identity):
         self.refuse_if_tainted(call)
         self.sequence += 1
         call.sequence = self.sequence
-        work = Work(self, call, steps, results, window)
+        work = Work(self, call, steps, results, window, ordered)
         try:
             with progress:
                 if self.world.checked:
@@ -79,14 +81,16 @@ class Group(Identity):
                     break
                 work.agreement = None
                 # A call behind it may be waited for first: then the order of posting must be kept.
-                work.post(everything=len(queue) > 1)
+                work.post(everything=len(queue) > 1 and not work.ordered)
+                if work.ordered:
+                    work.move()
             except (LabError, ValueError, MPI.Exception) as error:
                 work.fail(error)
             except KeyboardInterrupt:
                 # It may have come while this rank waited in another group.
                 self.tainted = self.tainted or work.call
                 raise
-            if work.steps is not None:
+            if work.steps is not None or (work.ordered and not work.done):
                 break
             queue.pop(0)
         if queue:

@@ -44,7 +44,9 @@ def _rebuild(here):
     old, here.control = here.control, Channel(duplicate(here.rescue.comm))
     here.tainted = None
     mine = {**here.abandoned, **here.groups}
-    facts = {key: (group.ranks, key in here.groups, _marks(group)) for key, group in mine.items()}
+    facts = {
+        key: (group.ranks, key in here.groups, group.sequence, _marks(group)) for key, group in mine.items()
+    }
     of_rank = share(here.control.comm, (facts, old.mark()))
     _retire(old, [mark for _, mark in of_rank], here.control.comm)
     known = {key: ranks for facts, _ in of_rank for key, (ranks, *_) in facts.items()}
@@ -60,8 +62,10 @@ def _rebuild(here):
         group, comms = mine[key], here.fresh(ranks)
         for number, channel in enumerate((group.data, group.side)):
             _retire(channel, [marks[number] for *_, marks in members], comms[0])
-        if all(alive for _, alive, _ in members):
+        if all(alive for _, alive, *_ in members):
             group.connect(comms)
+            # Some ranks may never have entered what others gave up; from here on all count alike.
+            group.sequence = max(sequence for *_, sequence, _ in members)
         else:
             for comm in comms:
                 comm.Free()

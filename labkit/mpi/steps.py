@@ -20,6 +20,10 @@ class Step:
         self.number, self.done = None, False
 
 
+PAUSE = Step(None, ())
+"""Not a call: what follows it is not even made before all that came before it is done."""
+
+
 def all_reduce(flat, op):
     """[n] -> [n], reduced over all ranks in place."""
     args = MPI.IN_PLACE, as_numbers(flat), operation(op, flat.dtype)

@@ -30,8 +30,11 @@ class MPIProcessGroup(Group):
     def allreduce(self, tensors, opts=None):
         op = _op(opts)
         tensors = [tensors] if not isinstance(tensors, (list, tuple)) else list(tensors)
-        plan = collectives.all_reduce(tensors, op, self.members)
-        return self.begin("all_reduce", plan, tensors, tensors, op=op, window=collectives.WINDOW)
+        plan = collectives.all_reduce(tensors, op, self.members, self.memory)
+        ordered = any([self.memory.suits(tensor) for tensor in tensors])
+        return self.begin(
+            "all_reduce", plan, tensors, tensors, op=op, window=collectives.WINDOW, ordered=ordered
+        )
 
     allreduce_coalesced = allreduce
 

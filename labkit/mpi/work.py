@@ -11,6 +11,7 @@ from labkit.errors import LabError
 from labkit.mpi.errors import CommunicationError, DeadlineError, MismatchError
 from labkit.mpi.interrupts import deferred_interrupts
 from labkit.mpi.runtime import MPI
+from labkit.mpi.steps import PAUSE
 from labkit.mpi.waiting import wait_until
 
 # Completing a request and running what follows must happen once, whichever thread polls.
@@ -25,29 +26,33 @@ class Work(dist.Work):
     """Returned by every verb. All communication of a group begins and ends here.
 
     Steps are posted by the group in the order of the calls; at most `window` of them are in
-    flight, so that a large all_reduce is a pipeline of small ones. `agreement` is the pending
-    check of checked mode: no step is posted before it is reached.
+    flight, so that a large all_reduce is a pipeline of small ones. The steps of an `ordered` work are
+    made from what the ones before them brought, so that it can never post them all ahead.
+    `agreement` is the pending check of checked mode: no step is posted before it is reached.
     """
 
-    def __init__(self, group, call, steps, results, window=None):
+    def __init__(self, group, call, steps, results, window=None, ordered=False):
         super().__init__()
         self.group, self.call, self.channel, self.results = group, call, group.data, results
-        self.steps, self.window = iter(steps), window
+        self.steps, self.window, self.ordered = iter(steps), window, ordered
         self.flying = deque()
         self.agreement = self.error = self.future = self.received = None
-        self.done = False
+        self.done = self.pausing = False
 
     # Progress
 
     def post(self, everything=False):
         """Post steps up to the window, or all that are left."""
-        while self.steps is not None and (
-            everything or self.window is None or len(self.flying) < self.window
+        while (
+            self.steps is not None
+            and (everything or self.window is None or len(self.flying) < self.window)
+            and not (self.pausing and self.flying)
         ):
             step = next(self.steps, None)
+            self.pausing = step is PAUSE
             if step is None:
                 self.steps = None
-            else:
+            elif not self.pausing:
                 # First into the list: cut short in between, a step that was not posted must not
                 # look like one that is done.
                 self.flying.append(step)
@@ -76,21 +81,21 @@ class Work(dist.Work):
                 str(self.call), "labkit.mpi.recover() was called since and ended it", "call it again"
             ))  # fmt: skip
             return True
+        before = self.channel.count
         for group in list(deferred) if deferred else ():
             group.pump()
             if self.done:
                 return True
-        flying, moved = self.flying, False
-        while flying:
-            if not self.channel.test(flying[0], self.received):
-                return None if moved else False
-            flying.popleft()
+        self.move()
+        return self.done or (None if self.channel.count != before else False)
+
+    def move(self):
+        """Let go of the steps that are done and post others in their place; finish after the last."""
+        while self.flying and self.channel.test(self.flying[0], self.received):
+            self.flying.popleft()
             self.post()
-            moved = True
-        if self.steps is not None:
-            return False
-        self.finish()
-        return True
+        if not self.flying and self.steps is None:
+            self.finish()
 
     def _explain(self, error):
         if error.Get_error_class() == MPI.ERR_TRUNCATE:

@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from statistics import median
 
 import torch
@@ -31,8 +32,8 @@ def interrupted(w: World, block: Callable[[], object], after: float = 0.15) -> f
         os.kill(os.getpid(), signal.SIGINT)
 
     timer = threading.Timer(after, interrupt)
-    timer.start()
     try:
+        timer.start()  # on a busy machine the signal may come before this returns
         block()
     except KeyboardInterrupt:
         took = time.monotonic() - sent[0]
@@ -155,6 +156,16 @@ def an_interrupted_recv_leaves_the_group_as_it_was(w):
     except KeyboardInterrupt:
         pass
     usable(w)
+
+
+@case(gloo=False)
+def after_an_interrupt_all_ranks_count_alike(w):
+    """One rank was never in the call that the others gave up: what is numbered must match again."""
+    interrupted(w, in_all_reduce(w, 1))
+    dist.monitored_barrier(timeout=timedelta(seconds=5))
+    counts = [None] * w.size
+    dist.all_gather_object(counts, dist.group.WORLD.sequence)
+    assert len(set(counts)) == 1, counts
 
 
 @case(gloo=False)
