@@ -3,6 +3,7 @@
 import torch.distributed as dist
 
 from labkit.errors import LabError
+from labkit.mpi import record
 from labkit.mpi.call import Call
 from labkit.mpi.channel import Channel
 from labkit.mpi.checks import Agreement
@@ -43,6 +44,8 @@ class Group(Identity):
         self.sequence += 1
         call.sequence = self.sequence
         work = Work(self, call, steps, results, window)
+        if record.records is not None:
+            work.record = record.begin(call)
         try:
             with progress:
                 if self.world.checked:
@@ -60,6 +63,8 @@ class Group(Identity):
         """Every send and receive passes here on its way to MPI."""
         self.refuse_if_tainted(work.call)
         work.message, work.steps = step, iter([step])
+        if record.records is not None:
+            work.record = record.begin(work.call)
         try:
             with progress:
                 work.post()
