@@ -57,6 +57,8 @@ class Group(Identity):
             raise
         if work.error is not None:
             raise work.error
+        if work.record is not None:
+            work.record.post()
         return work
 
     def begin_message(self, work, step):
@@ -72,6 +74,8 @@ class Group(Identity):
         except KeyboardInterrupt:
             self.give_up(work)
             raise
+        if work.record is not None:
+            work.record.post()
         return work
 
     def pump(self):

@@ -9,7 +9,7 @@ import time
 from contextlib import contextmanager
 
 OVERLAP = 200_000
-"""Nanoseconds between entering an operation and waiting for it from which on the rank did other work."""
+"""Nanoseconds between posting an operation and waiting for it from which on the rank did other work."""
 
 records: list | None = None
 """One Record for each operation, in the order in which they were entered; None while no trace is on."""
@@ -30,7 +30,7 @@ cpu = _cpu_clock()
 
 
 class Record:
-    """One operation: its Call, and the clocks at three moments. What has not happened is None.
+    """One operation: its Call, and the clocks at its moments. What has not happened is None.
 
     `waited` is the moment from which the main thread did nothing but wait for the operation: its start
     where that came at once. `source` is the world rank from which a receive from any source got its
@@ -38,19 +38,24 @@ class Record:
     """
 
     __slots__ = (
-        "call", "start", "start_cpu", "waited", "waited_cpu", "end", "end_cpu", "source", "failed",
+        "call", "start", "start_cpu", "posted", "waited", "waited_cpu", "end", "end_cpu", "source", "failed",
     )  # fmt: skip
 
     def __init__(self, call, start, start_cpu):
         self.call, self.start, self.start_cpu = call, start, start_cpu
+        self.posted = start
         self.waited = self.waited_cpu = self.end = self.end_cpu = self.source = None
         self.failed = False
+
+    def post(self):
+        """The caller has handed the operation over and is free again."""
+        self.posted = clock()
 
     def wait(self):
         """The caller begins to wait for the operation."""
         if self.waited is None:
             now = clock()
-            if now - self.start < OVERLAP:
+            if now - self.posted < OVERLAP:
                 self.waited, self.waited_cpu = self.start, self.start_cpu
             else:
                 self.waited, self.waited_cpu = now, cpu()

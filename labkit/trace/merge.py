@@ -15,9 +15,10 @@ def merge(recordings: Sequence[Recording], world_size: int) -> Trace:
     error = max((o.error for r in recordings for o in r.offsets), default=0)
     entries = [entry for r in recordings for entry in _entries(r)]
     match(entries, error)
-    free = [(r, *gap) for r in recordings for gap in gaps(r)]
     computes = [
-        (r.rank, on_rank_0(a.at, r.offsets), on_rank_0(b.at, r.offsets), b.cpu - a.cpu) for r, a, b in free
+        (r.rank, on_rank_0(start.at, r.offsets), on_rank_0(end.at, r.offsets), end.cpu - start.cpu)
+        for r in recordings
+        for start, end in gaps(r)
     ]
     begin = min([e.start for e in entries] + [start for _, start, *_ in computes], default=0)
     named = not all(e.operation.place is None or e.operation.place.cell in (None, 1) for e in entries)
