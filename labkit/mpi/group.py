@@ -58,7 +58,7 @@ class Group(Identity):
         if work.error is not None:
             raise work.error
         if work.record is not None:
-            work.record.post()
+            work.record.posted = record.clock()
         return work
 
     def begin_message(self, work, step):
@@ -75,7 +75,7 @@ class Group(Identity):
             self.give_up(work)
             raise
         if work.record is not None:
-            work.record.post()
+            work.record.posted = record.clock()
         return work
 
     def pump(self):

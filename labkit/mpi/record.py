@@ -7,6 +7,9 @@ too. Names are looked up when the recording is over (`labkit.recording`).
 import threading
 import time
 from contextlib import contextmanager
+from functools import partial
+
+from labkit.mpi.call import user_line
 
 OVERLAP = 200_000
 """Nanoseconds between posting an operation and waiting for it from which on the rank did other work."""
@@ -22,8 +25,7 @@ def _cpu_clock():
     """A clock of the main thread's processor time, readable from any thread where the system allows."""
     if not hasattr(time, "pthread_getcpuclockid"):
         return time.thread_time_ns
-    main, read = time.pthread_getcpuclockid(threading.main_thread().ident), time.clock_gettime_ns
-    return lambda: read(main)
+    return partial(time.clock_gettime_ns, time.pthread_getcpuclockid(threading.main_thread().ident))
 
 
 cpu = _cpu_clock()
@@ -32,30 +34,22 @@ cpu = _cpu_clock()
 class Record:
     """One operation: its Call, and the clocks at its moments. What has not happened is None.
 
-    `waited` is the moment from which the main thread did nothing but wait for the operation: its start
-    where that came at once. `source` is the world rank from which a receive from any source got its
-    message.
+    `posted` is when it was handed over. `waited` is the moment from which the main thread did nothing but
+    wait for it: its start where that came at once. `source` is the world rank from which a receive got
+    its message.
     """
 
-    __slots__ = (
-        "call", "start", "start_cpu", "posted", "waited", "waited_cpu", "end", "end_cpu", "source", "failed",
-    )  # fmt: skip
+    posted = waited = waited_cpu = end = end_cpu = source = None
+    failed = False
 
     def __init__(self, call, start, start_cpu):
         self.call, self.start, self.start_cpu = call, start, start_cpu
-        self.posted = start
-        self.waited = self.waited_cpu = self.end = self.end_cpu = self.source = None
-        self.failed = False
-
-    def post(self):
-        """The caller has handed the operation over and is free again."""
-        self.posted = clock()
 
     def wait(self):
         """The caller begins to wait for the operation."""
         if self.waited is None:
             now = clock()
-            if now - self.posted < OVERLAP:
+            if now - (self.posted or now) < OVERLAP:
                 self.waited, self.waited_cpu = self.start, self.start_cpu
             else:
                 self.waited, self.waited_cpu = now, cpu()
@@ -63,12 +57,15 @@ class Record:
     def finish(self, failed=False, source=None):
         """The operation is over; only the first call counts."""
         if self.end is None:
-            self.failed, self.source, self.end_cpu, self.end = failed, source, cpu(), clock()
+            self.end_cpu, self.end = cpu(), clock()
+            if failed or source is not None:
+                self.failed, self.source = failed, source
 
 
 def begin(call):
     """Enter a Call into the records; works only below the user's line, and only while a trace is on."""
-    call.locate()
+    if call.place is None:
+        call.place = user_line()
     record = Record(call, clock(), cpu())
     records.append(record)
     return record

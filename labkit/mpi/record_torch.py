@@ -75,7 +75,7 @@ def _verb(name, method):
             entered.finish()
         else:
             _open[work] = entered, group
-            entered.post()
+            entered.posted = record.clock()
         return work
 
     return recorded
