@@ -20,7 +20,9 @@ def offset(ping: int, pong: int, back: int) -> Offset:
 
     The answer was given at some time between: in the middle, give or take half of the round trip
     (Cristian, Probabilistic clock synchronization, 1989). Clocks that agree within that are taken as
-    equal: of two processes on one machine they are.
+    equal, as those of two processes on one machine are; the bound is then larger by the difference.
     """
     error, found = (back - ping + 1) // 2, (ping + back) // 2 - pong
-    return Offset(pong, 0 if abs(found) <= error else found, error)
+    if abs(found) <= error:
+        return Offset(pong, 0, error + abs(found))
+    return Offset(pong, found, error)
