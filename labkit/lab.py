@@ -50,7 +50,7 @@ class Lab:
     def __init__(self, plan: launch.Plan):
         self.plan = plan
         self.ranks: tuple[Rank, ...] = ()
-        self.last = Last()
+        self.last, self.is_traced = Last(), False
         self._engines: Engines | None = None
         self._ended = ""
         self._start()

@@ -16,7 +16,6 @@ from labkit import cell as cells
 from labkit.errors import LabError
 from labkit.live import Live
 from labkit.trace import Trace
-from labkit.traced import Last
 
 
 class PxMagics(ParallelMagics):
@@ -63,7 +62,6 @@ class PxMagics(ParallelMagics):
                 if not block:
                     return result
                 outcome = cells.follow(self.lab, result, self._deadline, live.look, interrupted)
-        self.lab.last = Last(trace)
         return self._finish(live, outcome, trace)
 
     def result(self, line=""):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from labkit import Trace, launch
+from labkit import LabError, Trace, launch
 from labkit.lab import Lab
 from labkit.trace import COMPUTE
 from labkit.trace.chains import MESSAGE, units
@@ -226,6 +226,30 @@ def test_an_error_leaves_the_trace_of_what_happened_and_nothing_on(labs):
     look += "on = record.records is not None or 'run_code' in vars(get_ipython())"
     lab[:].execute(look, block=True)
     assert lab[:]["on"] == [False] * 3
+
+
+def test_a_trace_inside_of_another_is_refused_and_the_outer_goes_on(labs):
+    lab = labs(2)
+    with lab.trace() as outer:
+        with pytest.raises(LabError, match="inside of another"):
+            with lab.trace():
+                pass
+        lab[:].execute("dist.barrier()", block=True)
+    assert [e.verb for e in outer.events if e.verb != COMPUTE] == ["barrier"] * 2
+
+
+def test_a_busy_rank_gives_no_trace_and_records_nothing_later(labs, monkeypatch):
+    lab = labs(2)
+    monkeypatch.setattr("labkit.lab.CALL_DEADLINE", 0.5)
+    busy = lab[1].execute("import time; time.sleep(2)", block=False)
+    with pytest.raises(LabError, match="busy"):
+        with lab.trace():
+            pass
+    busy.get(20)
+    lab[:].execute("from labkit.mpi import record", block=True)
+    assert lab[:]["record.records"] == [None] * 2
+    monkeypatch.undo()
+    assert [e.verb for e in traced(lab, "dist.barrier()").events if e.verb != COMPUTE] == ["barrier"] * 2
 
 
 def test_cells_are_told_apart(labs):
