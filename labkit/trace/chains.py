@@ -27,9 +27,10 @@ def units(events: Sequence[Event]) -> list[list[Event]]:
 
 
 def messages(events: Sequence[Event]) -> tuple[tuple[Event, Event], ...]:
-    """(send, recv) of each message that was sent and received, in the order of their starts."""
+    """(send, recv) of each message that was sent and received, in the order in which they were sent."""
     pairs = (sorted(unit, key=lambda e: e.verb, reverse=True) for unit in units(events))
-    return tuple((a, b) for a, b in (p for p in pairs if len(p) == 2) if (a.verb, b.verb) == ("send", "recv"))
+    whole = (pair for pair in pairs if [e.verb for e in pair] == ["send", "recv"])
+    return tuple(sorted(map(tuple, whole), key=lambda pair: (pair[0].start, pair[0].rank)))
 
 
 def steps(events: Sequence[Event]) -> int:

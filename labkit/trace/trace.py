@@ -32,7 +32,7 @@ class Trace:
 
     @property
     def messages(self) -> tuple[tuple[Event, Event], ...]:
-        """(send, recv) of each message that was sent and received, in the order of their starts."""
+        """(send, recv) of each message that was sent and received, in the order in which they were sent."""
         return chains.messages(self.events)
 
     @property
