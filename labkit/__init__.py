@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from labkit.errors import LabError
     from labkit.lab import Lab, start
+    from labkit.trace import Trace
 
 __version__ = "0.1.0"
-__all__ = ["Lab", "LabError", "start"]
+__all__ = ["Lab", "LabError", "Trace", "start"]
 
-_HOME = {"Lab": "labkit.lab", "LabError": "labkit.errors", "start": "labkit.lab"}
+_HOME = {
+    "Lab": "labkit.lab", "LabError": "labkit.errors", "Trace": "labkit.trace", "start": "labkit.lab",
+}  # fmt: skip
 
 
 def __getattr__(name: str):

@@ -16,6 +16,7 @@ from labkit import launch, ranks, warm
 from labkit.engines import Engines
 from labkit.errors import LabError
 from labkit.ranks import Rank
+from labkit.traced import Last, traced
 from labkit.watch import State
 
 CALL_DEADLINE = 30.0
@@ -49,6 +50,7 @@ class Lab:
     def __init__(self, plan: launch.Plan):
         self.plan = plan
         self.ranks: tuple[Rank, ...] = ()
+        self.last, self.is_traced = Last(), False
         self._engines: Engines | None = None
         self._ended = ""
         self._start()
@@ -122,6 +124,13 @@ class Lab:
     def recover(self) -> None:
         """Make the process group usable again after an interrupt, on every rank at once."""
         self._call("recover")
+
+    def trace(self):
+        """`with lab.trace() as trace:` records who sends what to whom, in all cells and calls of the block.
+
+        The `labkit.Trace` has its events when the block is left. For one cell there is `%%px --trace`.
+        """
+        return traced(self)
 
     def stop(self) -> None:
         """End every process of this lab. A second call does nothing."""

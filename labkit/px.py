@@ -6,11 +6,16 @@ All options of ipyparallel's magic are accepted. Four have nothing left to choos
 and `--signal-on-interrupt` (it is SIGINT, and then labkit's verdict).
 """
 
+from contextlib import nullcontext
+
 from ipyparallel.client.magics import ParallelMagics, exec_args, output_args
 from IPython.core import magic_arguments
+from IPython.display import display
 
 from labkit import cell as cells
+from labkit.errors import LabError
 from labkit.live import Live
+from labkit.trace import Trace
 
 
 class PxMagics(ParallelMagics):
@@ -22,34 +27,42 @@ class PxMagics(ParallelMagics):
         super().__init__(shell, view)
         self.lab = lab
         self._deadline: float | None = None
+        self._traced = False
 
     @magic_arguments.magic_arguments()
     @exec_args
     @output_args
     @magic_arguments.argument("--local", action="store_const", const=True, help="also run the cell here")
     @magic_arguments.argument("--deadline", type=float, help="interrupt the ranks after so many seconds")
+    @magic_arguments.argument("--trace", action="store_true", help="draw who sent what to whom, and when")
     def cell_px(self, line="", cell=None):
         """Run the cell on every rank, or on those of --targets."""
-        self._deadline = magic_arguments.parse_argstring(self.cell_px, line).deadline
+        asked = magic_arguments.parse_argstring(self.cell_px, line)
+        self._deadline, self._traced = asked.deadline, asked.trace
         try:
             return super().cell_px(line, cell)
         finally:
-            self._deadline = None
+            self._deadline, self._traced = None, False
 
     def parallel_execute(self, cell, block=None, save_name=None, **options):
         """Send the cell; wait; show what the ranks said; raise what they raised."""
         self.lab.require_running()
         if block is None:
             block = self.view.block
+        if self._traced and not block:
+            raise LabError(
+                "--trace with --noblock", "nobody waits for the cell's end", "leave one of them out"
+            )
         live = Live()
-        with cells.interrupts_noted() as interrupted:  # half a send would leave ranks in different cells
-            result = self.last_result = self.view.execute(cell, silent=False, block=False)
-            if save_name:
-                self.shell.user_ns[save_name] = result
-            if not block:
-                return result
-            outcome = cells.follow(self.lab, result, self._deadline, live.look, interrupted)
-        return self._finish(live, outcome)
+        with self.lab.trace() if self._traced else nullcontext() as trace:
+            with cells.interrupts_noted() as interrupted:  # half a send would leave ranks in different cells
+                result = self.last_result = self.view.execute(cell, silent=False, block=False)
+                if save_name:
+                    self.shell.user_ns[save_name] = result
+                if not block:
+                    return result
+                outcome = cells.follow(self.lab, result, self._deadline, live.look, interrupted)
+        return self._finish(live, outcome, trace)
 
     def result(self, line=""):
         """%pxresult: wait for the last cell sent with --noblock and show its outcome."""
@@ -60,6 +73,8 @@ class PxMagics(ParallelMagics):
             outcome = cells.follow(self.lab, self.last_result, None, live.look, interrupted)
         return self._finish(live, outcome)
 
-    def _finish(self, live: Live, outcome: cells.Outcome) -> None:
+    def _finish(self, live: Live, outcome: cells.Outcome, trace: Trace | None = None) -> None:
         live.finish(outcome.said)
+        if trace is not None and trace.events:
+            display(trace.plot())
         outcome.raise_for_failure()

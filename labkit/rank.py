@@ -17,7 +17,7 @@ import torch.distributed as dist
 from ipyparallel.engine.app import IPEngine
 from mpi4py import MPI
 
-from labkit import interrupts, mpi, observe, tracebacks
+from labkit import interrupts, mpi, observe, recording, tracebacks
 from labkit.errors import LabError
 
 GROUP_TIMEOUT = timedelta(minutes=30)
@@ -96,10 +96,21 @@ def clean() -> None:
     """Forget what cells defined, and seed again: the namespace is as after a start."""
     from IPython import get_ipython
 
+    recording.off()
     shell = get_ipython()
     shell.reset(new_session=False)
     shell.user_ns.update(names())
     seed()
+
+
+def start_recording() -> None:
+    """Record this rank's communication from now on."""
+    recording.start()
+
+
+def stop_recording():
+    """What this rank recorded, or None if it did not."""
+    return recording.stop()
 
 
 def recover() -> None:

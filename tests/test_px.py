@@ -101,6 +101,36 @@ def test_a_straggler_is_no_fault(px, seconds):
     assert time.monotonic() - start > 2 * seconds
 
 
+def test_trace_draws_after_the_cell_and_keeps_the_trace(labs, shell):
+    lab = labs(2)
+    with capture_output() as captured:
+        PxMagics(shell, lab).cell_px("--trace", "x = torch.zeros(2)\ndist.all_reduce(x)\nx.sum()")
+    text, figure = captured.outputs
+    assert text.data["text/plain"].endswith("tensor(0.)") and "Figure" in figure.data["text/plain"]
+    events = [(e.rank, e.verb, e.place) for e in lab.last.trace.events if e.verb != "compute"]
+    assert sorted(events) == [(r, "all_reduce", "line 2: dist.all_reduce(x)") for r in (0, 1)]
+
+
+def test_trace_of_a_cell_that_fails(labs, shell):
+    lab = labs(2)
+    magics = PxMagics(shell, lab)
+    with capture_output() as captured, pytest.raises(CellError, match="deadlock"):
+        magics.cell_px("--trace", "dist.barrier()\nif rank == 0:\n    dist.recv(torch.zeros(1), src=1)")
+    assert "Figure" in captured.outputs[-1].data["text/plain"]
+    verbs = [(e.rank, e.verb) for e in lab.last.trace.events if e.verb != "compute"]
+    assert sorted(verbs) == [(0, "barrier"), (0, "recv"), (1, "barrier")]
+    (stuck,) = [e for e in lab.last.trace.events if e.verb == "recv"]
+    assert stuck.waiting == pytest.approx(stuck.end - stuck.start) and stuck.waiting > 0.5
+    with capture_output() as captured:
+        magics.cell_px("", "dist.barrier()\n'usable'")
+    assert captured.outputs[0].data["text/plain"] == "[ranks 0-1] 'usable'"
+
+
+def test_trace_needs_somebody_who_waits(labs, shell):
+    with pytest.raises(LabError, match="--noblock"):
+        PxMagics(shell, labs(2)).cell_px("--trace --noblock", "1")
+
+
 def test_a_stopped_lab_says_so(shell):
     from labkit import launch
     from labkit.lab import Lab

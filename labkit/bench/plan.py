@@ -29,6 +29,14 @@ class Plan:
     ddp_steps: int
 
 
+@dataclass(frozen=True)
+class TracePlan:
+    """The same for what recording costs; `sizes` in bytes."""
+
+    sizes: tuple[int, ...] = (8, 64 * KB)
+    rounds: int = 40
+
+
 def calls(nbytes: int) -> int:
     """How many calls make one batch: enough to time, few enough that gloo's take well under a second."""
     for limit, count in ((KB, 100), (64 * KB, 50), (MB, 10), (16 * MB, 2)):

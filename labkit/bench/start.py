@@ -8,21 +8,21 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
-from labkit.bench.plan import Plan
+from labkit.bench.plan import Plan, TracePlan
 from labkit.errors import LabError
 from labkit.launch import find_mpi
 
 LAUNCH_SECONDS = 900
 
 
-def launch(plan: Plan, ranks: int) -> list[dict]:
-    """One set of ranks, started by the mpiexec of this environment, measures the plan."""
+def launch(plan: Plan | TracePlan, ranks: int, module: str = "labkit.bench.rank") -> list[dict]:
+    """One set of ranks, started by the mpiexec of this environment, measures the plan in `module`."""
     mpi = find_mpi()
     inherited = {name: value for name, value in os.environ.items() if name != "LABKIT_CHECK"}
     with tempfile.TemporaryDirectory(prefix="labkit-bench-") as name:
         given, found = Path(name) / "plan.json", Path(name) / "found.json"
         given.write_text(json.dumps(asdict(plan)))
-        command = [mpi.mpiexec, "-n", ranks, sys.executable, "-m", "labkit.bench.rank", given, found]
+        command = [mpi.mpiexec, "-n", ranks, sys.executable, "-m", module, given, found]
         process = subprocess.Popen(
             [str(part) for part in command],
             env=inherited | mpi.environment() | {"OMP_NUM_THREADS": "1"},

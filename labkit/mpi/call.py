@@ -2,6 +2,7 @@
 
 import os
 import sys
+from functools import lru_cache
 
 import torch
 
@@ -79,8 +80,12 @@ def user_line():
     """(file, line) of the innermost frame outside torch and this package, or (None, 0)."""
     frame = sys._getframe(1)
     while frame is not None:
-        file = frame.f_code.co_filename
-        if not file.startswith(_MACHINERY) and not file.endswith(_HELPERS):
-            return file, frame.f_lineno
+        if not _is_machinery(frame.f_code.co_filename):
+            return frame.f_code.co_filename, frame.f_lineno
         frame = frame.f_back
     return None, 0
+
+
+@lru_cache(4096)  # the same few files in each call
+def _is_machinery(file):
+    return file.startswith(_MACHINERY) or file.endswith(_HELPERS)

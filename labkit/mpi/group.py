@@ -3,6 +3,7 @@
 import torch.distributed as dist
 
 from labkit.errors import LabError
+from labkit.mpi import record
 from labkit.mpi.call import Call
 from labkit.mpi.channel import Channel
 from labkit.mpi.checks import Agreement
@@ -45,6 +46,8 @@ class Group(Identity):
         self.sequence += 1
         call.sequence = self.sequence
         work = Work(self, call, steps, results, window, ordered)
+        if record.records is not None:
+            work.record = record.begin(call)
         try:
             with progress:
                 if self.world.checked:
@@ -56,12 +59,16 @@ class Group(Identity):
             raise
         if work.error is not None:
             raise work.error
+        if work.record is not None:
+            work.record.posted = record.clock()
         return work
 
     def begin_message(self, work, step):
         """Every send and receive passes here on its way to MPI."""
         self.refuse_if_tainted(work.call)
         work.message, work.steps = step, iter([step])
+        if record.records is not None:
+            work.record = record.begin(work.call)
         try:
             with progress:
                 work.post()
@@ -69,6 +76,8 @@ class Group(Identity):
         except KeyboardInterrupt:
             self.give_up(work)
             raise
+        if work.record is not None:
+            work.record.posted = record.clock()
         return work
 
     def pump(self):

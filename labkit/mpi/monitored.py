@@ -2,7 +2,7 @@
 
 import torch
 
-from labkit.mpi import steps
+from labkit.mpi import record, steps
 from labkit.mpi.call import Call
 from labkit.mpi.errors import DeadlineError
 from labkit.mpi.waiting import wait_until
@@ -21,6 +21,21 @@ def monitored_barrier(group, seconds, wait_all_ranks):
     group.refuse_if_tainted(call)
     group.sequence += 1
     call.sequence = group.sequence
+    with record.blocking(call):
+        came = _report(group, call, seconds)
+    missing = [group.ranks[rank] for rank, here in enumerate(came.tolist()) if not here]
+    if missing:
+        named = missing if wait_all_ranks else missing[:1]
+        who = f"rank{'s' if len(named) > 1 else ''} {', '.join(map(str, named))}"
+        raise DeadlineError(
+            f"monitored_barrier on group {group.named!r}",
+            f"{who} did not come within {seconds:g} s",
+            "see what these ranks do instead",
+        )
+
+
+def _report(group, call, seconds):
+    """Who came, as rank 0 of the group says: one byte for each rank."""
     tag, channel = _TAG + group.sequence % _TAGS, group.side
     others = [rank for rank in range(group.members) if rank != 0]
     if group.me == 0:
@@ -41,15 +56,7 @@ def monitored_barrier(group, seconds, wait_all_ranks):
         if not _await(channel, [answer], call, 2 * seconds):
             channel.cancel(answer)
             came[group.me] = came[others] = 1
-    missing = [group.ranks[rank] for rank, here in enumerate(came.tolist()) if not here]
-    if missing:
-        named = missing if wait_all_ranks else missing[:1]
-        who = f"rank{'s' if len(named) > 1 else ''} {', '.join(map(str, named))}"
-        raise DeadlineError(
-            f"monitored_barrier on group {group.named!r}",
-            f"{who} did not come within {seconds:g} s",
-            "see what these ranks do instead",
-        )
+    return came
 
 
 def _await(channel, pending, call, seconds):

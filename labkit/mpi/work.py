@@ -31,6 +31,8 @@ class Work(dist.Work):
     `agreement` is the pending check of checked mode: no step is posted before it is reached.
     """
 
+    record = None  # a trace's, while one is on
+
     def __init__(self, group, call, steps, results, window=None, ordered=False):
         super().__init__()
         self.group, self.call, self.channel, self.results = group, call, group.data, results
@@ -110,12 +112,20 @@ class Work(dist.Work):
     def finish(self):
         self.done, self.steps, self.agreement = True, None, None
         self.flying.clear()
+        if self.record is not None:
+            self.record.finish(self.error is not None, self.source())
+
+    def source(self):
+        """World rank that a message came from; None of anything else, and while none has come."""
+        return None
 
     # What torch asks of a Work
 
     def wait(self, timeout=timedelta(0)):
         """Block until done. KeyboardInterrupt, DeadlineError and MismatchError come out of here."""
         if not self.done:
+            if self.record is not None:
+                self.record.wait()
             seconds = timeout.total_seconds()
             if seconds <= 0:
                 seconds = self.group.seconds
@@ -178,3 +188,7 @@ class Receive(Work):
     def __init__(self, group, call, steps, results):
         super().__init__(group, call, steps, results)
         self.received = MPI.Status()
+
+    def source(self):
+        place = self.received.Get_source()
+        return self.group.ranks[place] if place >= 0 else None

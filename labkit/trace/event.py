@@ -1,7 +1,4 @@
-"""Event and Trace: who sent what to whom, and who waited. Real and simulated runs give the same.
-
-Knows nothing of Jupyter, ipyparallel or torch.
-"""
+"""Event: one operation on one rank."""
 
 from dataclasses import dataclass
 
@@ -35,13 +32,3 @@ class Event:
     cpu: float = 0.0  # seconds of processor time that the rank's main thread had from start to end
     place: str = ""  # source line: "cell 3, line 2: dist.send(x, dst=1)"
     label: str = ""  # what a schedule calls the data: "chunk 2"
-
-
-@dataclass(frozen=True)
-class Trace:
-    """All events of all ranks, in the order of their start."""
-
-    world_size: int
-    events: tuple[Event, ...]
-    clock_error: float = 0.0
-    """Bound in seconds on the difference between two ranks' clocks after alignment; 0 on one host."""

@@ -1,0 +1,87 @@
+"""What this process records of its communication while a trace is on. Off, it costs a test of None.
+
+A record is made where an operation is entered and completed where it ends, so what never ends is there
+too. Names are looked up when the recording is over (`labkit.recording`).
+"""
+
+import threading
+import time
+from contextlib import contextmanager
+from functools import partial
+
+from labkit.mpi.call import user_line
+
+OVERLAP = 200_000
+"""Nanoseconds between posting an operation and waiting for it from which on the rank did other work."""
+
+records: list | None = None
+"""One Record for each operation, in the order in which they were entered; None while no trace is on."""
+
+clock = time.perf_counter_ns
+"""Nanoseconds; the same clock in all processes of one machine. Replaceable: tests set it wrong."""
+
+
+def _cpu_clock():
+    """A clock of the main thread's processor time, readable from any thread where the system allows."""
+    if not hasattr(time, "pthread_getcpuclockid"):
+        return time.thread_time_ns
+    return partial(time.clock_gettime_ns, time.pthread_getcpuclockid(threading.main_thread().ident))
+
+
+cpu = _cpu_clock()
+
+
+class Record:
+    """One operation: its Call, and the clocks at its moments. What has not happened is None.
+
+    `posted` is when it was handed over. `waited` is the moment from which the main thread did nothing but
+    wait for it: its start where that came at once. `source` is the world rank from which a receive got
+    its message.
+    """
+
+    posted = waited = waited_cpu = end = end_cpu = source = None
+    failed = False
+
+    def __init__(self, call, start, start_cpu):
+        self.call, self.start, self.start_cpu = call, start, start_cpu
+
+    def wait(self):
+        """The caller begins to wait for the operation."""
+        if self.waited is None:
+            now = clock()
+            if now - (self.posted or now) < OVERLAP:
+                self.waited, self.waited_cpu = self.start, self.start_cpu
+            else:
+                self.waited, self.waited_cpu = now, cpu()
+
+    def finish(self, failed=False, source=None):
+        """The operation is over; only the first call counts."""
+        if self.end is None:
+            self.end_cpu, self.end = cpu(), clock()
+            if failed or source is not None:
+                self.failed, self.source = failed, source
+
+
+def begin(call):
+    """Enter a Call into the records; works only below the user's line, and only while a trace is on."""
+    if call.place is None:
+        call.place = user_line()
+    record = Record(call, clock(), cpu())
+    records.append(record)
+    return record
+
+
+@contextmanager
+def blocking(call):
+    """Record the block, which does all of the call, as one operation."""
+    if records is None:
+        yield
+        return
+    record = begin(call)
+    record.wait()
+    try:
+        yield
+    except BaseException:
+        record.finish(failed=True)
+        raise
+    record.finish()

@@ -1,0 +1,107 @@
+"""One rank's part of a trace: what its process records from `start` to `stop`, as plain data."""
+
+import linecache
+import os
+from dataclasses import dataclass, field
+
+from IPython import get_ipython
+
+from labkit.errors import LabError
+from labkit.mpi import record
+from labkit.mpi import record_torch as other_groups
+from labkit.mpi.call import dtype_name
+from labkit.recording.clocks import measure
+from labkit.trace.records import Moment, Offset, Operation, Place, Recording
+
+
+@dataclass
+class _Started:
+    offset: Offset
+    cell: int  # IPython's number of the first cell to come
+    spans: dict[int, tuple[Moment, Moment]] = field(default_factory=dict)  # when each cell ran, by number
+
+
+_started: _Started | None = None
+
+
+def start() -> None:
+    """Record from now on. Collective over all ranks, whose clocks are compared."""
+    global _started
+    off()
+    shell = get_ipython()
+    _started = _Started(measure(), shell.execution_count if shell else 1)
+    if shell:
+        shell.run_code = _timed(shell)  # its events for cells have milliseconds of its own work between them
+    other_groups.watch()
+    record.records = []
+
+
+def off() -> list[record.Record]:
+    """Stop recording, whatever state it is in; what was recorded. On this rank alone."""
+    global _started
+    records, record.records, _started = record.records or [], None, None
+    other_groups.unwatch()
+    if get_ipython():
+        vars(get_ipython()).pop("run_code", None)
+    return records
+
+
+def stop() -> Recording | None:
+    """Stop, and tell what was recorded; None if `start` was not called. Collective over all ranks."""
+    started, now = _started, _moment()
+    records = off()
+    if started is None:
+        return None
+    offsets = [started.offset]
+    try:
+        offsets.append(measure())
+    except LabError:  # some rank is no more, or still busy: then the first measurement has to do
+        pass
+    operations = tuple(_operation(r, started.cell) for r in records)
+    return Recording(_rank(), operations, tuple(started.spans.values()), now, tuple(offsets))
+
+
+def _rank() -> int:
+    import torch.distributed as dist
+
+    return dist.get_rank()
+
+
+def _timed(shell):
+    """IPython's method that runs one statement of a cell, noting when."""
+    run_code, spans = shell.run_code, _started.spans
+
+    async def timed(*args, **kwargs):
+        begin = _moment()
+        try:
+            return await run_code(*args, **kwargs)
+        finally:
+            first = spans.get(shell.execution_count, (begin,))[0]
+            spans[shell.execution_count] = first, _moment()
+
+    return timed
+
+
+def _moment() -> Moment:
+    return Moment(record.clock(), record.cpu())
+
+
+def _operation(r: record.Record, first_cell: int) -> Operation:
+    call = r.call
+    return Operation(
+        call.verb, tuple(call.ranks), Moment(r.start, r.start_cpu),
+        None if r.waited is None else Moment(r.waited, r.waited_cpu),
+        None if r.end is None else Moment(r.end, r.end_cpu),
+        r.source, r.failed, call.group, call.sequence or 0, call.tag or 0, call.root, call.op or "",
+        call.bytes, dtype_name(call.dtype) if call.dtype else "", _place(*call.place, first_cell),
+    )  # fmt: skip
+
+
+def _place(file: str | None, line: int, first_cell: int) -> Place | None:
+    if file is None:
+        return None
+    shell = get_ipython()
+    number = shell.compile._filename_map.get(file) if shell else None  # the only place where IPython keeps it
+    text = linecache.getline(file, line).strip()
+    cell = None if number is None else max(0, number - first_cell + 1)
+    return Place(text, line, cell, os.path.basename(file))

@@ -1,0 +1,66 @@
+"""From what each rank recorded to one Trace."""
+
+from collections.abc import Sequence
+
+from labkit.trace.align import on_rank_0
+from labkit.trace.compute import gaps
+from labkit.trace.event import COMPUTE, Event
+from labkit.trace.match import Entry, match
+from labkit.trace.records import Place, Recording
+from labkit.trace.trace import Trace
+
+
+def merge(recordings: Sequence[Recording], world_size: int) -> Trace:
+    """All ranks' events on rank 0's clock; the trace begins with the first of them."""
+    error = max((o.error for r in recordings for o in r.offsets), default=0)
+    entries = [entry for r in recordings for entry in _entries(r)]
+    match(entries, error)
+    computes = [
+        (r.rank, on_rank_0(start.at, r.offsets), on_rank_0(end.at, r.offsets), end.cpu - start.cpu)
+        for r in recordings
+        for start, end in gaps(r)
+    ]
+    begin = min([e.start for e in entries] + [start for _, start, *_ in computes], default=0)
+    named = not all(e.operation.place is None or e.operation.place.cell in (None, 1) for e in entries)
+    events = [_event(entry, begin, named) for entry in entries] + [
+        Event(rank, COMPUTE, _seconds(start - begin), _seconds(end - begin), cpu=_seconds(cpu))
+        for rank, start, end, cpu in computes
+    ]
+    events.sort(key=lambda e: (e.start, e.rank, e.end))
+    return Trace(world_size, tuple(events), _seconds(error))
+
+
+def _entries(recording: Recording) -> list[Entry]:
+    """What never ended lasts until the recording stopped."""
+    found = []
+    for operation in recording.operations:
+        last = operation.end or recording.stop
+        start, end = (on_rank_0(m.at, recording.offsets) for m in (operation.start, last))
+        found.append(Entry(recording.rank, operation, start, end, last.cpu - operation.start.cpu))
+    return found
+
+
+def _event(entry: Entry, begin: int, named: bool) -> Event:
+    about = entry.operation
+    return Event(
+        rank=entry.rank, verb=about.verb,
+        start=_seconds(entry.start - begin), end=_seconds(entry.end - begin),
+        peers=entry.peers(), bytes=about.bytes, dtype=about.dtype,
+        group=about.group, sequence=entry.sequence, tag=about.tag, root=about.root, op=about.op,
+        waiting=_seconds(entry.waiting()), cpu=_seconds(entry.cpu),
+        place=_words(about.place, named) if about.place else "",
+    )  # fmt: skip
+
+
+def _seconds(nanoseconds: int) -> float:
+    return nanoseconds / 1e9
+
+
+def _words(place: Place, named: bool) -> str:
+    """ "cell 2, line 1: dist.send(x, dst=1)"; the cell is left out where all of them is the first one."""
+    line = f"line {place.line}: {place.text}"
+    if place.cell is None:
+        return f"{place.file}, {line}"
+    if not named:
+        return line
+    return f"cell {place.cell}, {line}" if place.cell > 0 else f"an earlier cell, {line}"

@@ -1,0 +1,60 @@
+"""The saved file is a Chrome trace, and gives equal events."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labkit.errors import LabError
+from labkit.trace import COMPUTE, Event, Trace
+from labkit.trace.chrome import dumps, loads
+
+seconds, words = st.floats(0, 1e4), st.text(max_size=5)
+events = st.builds(
+    lambda length, **about: Event(end=about["start"] + length, **about),
+    length=seconds, rank=st.integers(0, 3), verb=st.sampled_from(["send", "recv", "all_reduce", COMPUTE]),
+    start=seconds, peers=st.lists(st.integers(0, 3), max_size=4).map(tuple), bytes=st.integers(0, 1 << 40),
+    dtype=words, group=words, sequence=st.integers(0, 3), tag=st.integers(0, 2),
+    root=st.none() | st.integers(0, 3), op=words, waiting=seconds, cpu=seconds, place=words,
+    label=words,
+)  # fmt: skip
+
+
+@settings(max_examples=30)
+@given(st.lists(events, max_size=8).map(tuple), seconds)
+def test_equal_after_a_round_trip(found, error):
+    assert loads(dumps(4, found, error), "it") == (4, found, error)
+
+
+@settings(max_examples=30)
+@given(st.lists(events, max_size=8))
+def test_a_viewer_can_draw_it(found):
+    """What the format demands: a phase, a time and a lane for each; slices of a lane must not overlap."""
+    found = tuple(sorted(found, key=lambda e: e.start))
+    whole = json.loads(dumps(4, found, 0.0))
+    lanes = {}
+    for entry in whole["traceEvents"]:
+        assert {"name", "ph", "pid", "tid"} <= set(entry) and entry["ph"] in "XMsf"
+        if entry["ph"] != "M":
+            assert entry["ts"] >= 0
+        if entry["ph"] == "X":
+            assert entry["dur"] >= 0
+            lanes.setdefault((entry["pid"], entry["tid"]), []).append(entry["args"])
+    for lane in lanes.values():
+        assert all(a["end"] <= b["start"] for a, b in zip(lane, lane[1:], strict=False))
+
+
+def test_each_message_has_an_arrow_that_goes_forward():
+    sent, got = Event(0, "send", 1.0, 2.0, (1,), 8), Event(1, "recv", 1.5, 2.0, (0,), 8)
+    flows = [e for e in json.loads(dumps(2, (sent, got), 0.0))["traceEvents"] if e["ph"] in "sf"]
+    assert [(e["ph"], e["pid"], e["ts"]) for e in flows] == [("s", 0, 1e6), ("f", 1, 2e6)]
+    assert len({e["id"] for e in flows}) == 1
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"traceEvents": []}', '{"otherData": {"format": "x"}}'])
+def test_any_other_file_is_refused(tmp_path, text):
+    file = tmp_path / "other.json"
+    file.write_text(text)
+    with pytest.raises(LabError, match="other.json"):
+        Trace.load(file)
