@@ -1,0 +1,32 @@
+"""An algorithm step by step, one step at a time: `steps` with buttons."""
+
+from matplotlib.animation import FuncAnimation
+
+from labkit.figures.steps import BELOW, LEFT, RIGHT, State, draw_state
+from labkit.figures.style import figure, in_style
+
+CELL, WIDEST = 0.5, 6.5  # inches
+SECONDS = 1.2
+
+
+@in_style
+def animation(states: list[State], title: str) -> FuncAnimation:
+    """A frame per state. Show it with `HTML(animation(states, title).to_jshtml(default_mode="once"))`.
+
+    That is a picture per step, about 10 kB each; a page without scripts shows nothing of it: draw
+    `steps` beside it.
+    """
+    ranks, chunks = len(states[0].cells), max(len(row) for row in states[0].cells)
+    cell = min(CELL, WIDEST / (LEFT + chunks + RIGHT))
+    wide, tall = max(WIDEST, (LEFT + chunks + RIGHT) * cell), (ranks + BELOW) * cell + 0.35
+    made, axes = figure(title, width=wide, height=tall + 0.45)
+    made.set_dpi(72)
+
+    @in_style
+    def draw(number):
+        axes.clear()
+        axes.set(xlim=(0, wide / cell), ylim=(tall / cell, 0), aspect="equal", anchor="NW")
+        axes.axis("off")
+        draw_state(axes, states[number], LEFT, 0.3 / cell, cell)
+
+    return FuncAnimation(made, draw, frames=len(states), interval=1000 * SECONDS, repeat=False, init_func=lambda: None)
