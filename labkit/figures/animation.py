@@ -2,8 +2,9 @@
 
 from matplotlib.animation import FuncAnimation
 
+from labkit.figures.cells import rule, sheet
 from labkit.figures.steps import BELOW, LEFT, RIGHT, State, draw_state
-from labkit.figures.style import figure, in_style
+from labkit.figures.style import in_style
 
 CELL, WIDEST = 0.5, 6.5  # inches
 SECONDS = 1.2
@@ -18,15 +19,15 @@ def animation(states: list[State], title: str) -> FuncAnimation:
     """
     ranks, chunks = len(states[0].cells), max(len(row) for row in states[0].cells)
     cell = min(CELL, WIDEST / (LEFT + chunks + RIGHT))
-    wide, tall = max(WIDEST, (LEFT + chunks + RIGHT) * cell), (ranks + BELOW) * cell + 0.35
-    made, axes = figure(title, width=wide, height=tall + 0.45)
+    above = 0.35 / cell
+    made, axes = sheet(title, LEFT + chunks + RIGHT, above + ranks + BELOW, cell, WIDEST)
     made.set_dpi(72)
+    limits = axes.get_xlim()[1], axes.get_ylim()[0]
 
     @in_style
     def draw(number):
         axes.clear()
-        axes.set(xlim=(0, wide / cell), ylim=(tall / cell, 0), aspect="equal", anchor="NW")
-        axes.axis("off")
-        draw_state(axes, states[number], LEFT, 0.3 / cell, cell)
+        rule(axes, *limits)
+        draw_state(axes, states[number], LEFT, above, cell)
 
     return FuncAnimation(made, draw, frames=len(states), interval=1000 * SECONDS, repeat=False, init_func=lambda: None)

@@ -4,8 +4,10 @@ from dataclasses import dataclass
 
 from matplotlib.collections import PolyCollection
 
-from labkit.figures.style import half_opaque, rank_colour
+from labkit.figures.style import QUIET, figure, half_opaque, place_freely, rank_colour
 
+TITLE = 0.4  # inches
+STRIPE = 0.02  # inches: the thinnest that shows its colour
 LEAST = 0.15  # inches: in smaller cells there is no number
 
 
@@ -17,18 +19,41 @@ class Cell:
     owners: tuple[int, ...]
 
 
+def sheet(title: str, wide: float, tall: float, inches: float, width: float):
+    """A figure and its one axes: so many cells wide and tall, each `inches` wide, in `width` inches or more."""
+    width, height = max(width, wide * inches), tall * inches + TITLE
+    made, axes = figure(title, width=width, height=height)
+    place_freely(made)
+    axes.set_position([0, 0, 1, tall * inches / height])
+    rule(axes, width / inches, tall)
+    return made, axes
+
+
+def rule(axes, wide: float, tall: float):
+    """Let the axes count cells, rows downwards."""
+    axes.axis("off")
+    axes.set(xlim=(0, wide), ylim=(tall, 0))
+
+
 def draw_cells(axes, rows, left: float, top: float, inches: float):
-    """A row per rank from (left, top) on. One cell is 1 by 1 in the data's units, which are `inches` long."""
+    """A row per rank from (left, top) on. One cell is 1 by 1 in the data's units, which are `inches` long.
+
+    A cell has a stripe for each owner; of owners too many for that, their share of all ranks is filled in grey.
+    """
     stripes, colours, boxes = [], [], []
     longest = max((len(f"{cell.value:g}") for row in rows for cell in row), default=1)
-    letters = 72 * inches * min(0.42, 1.4 / longest)
+    letters = min(11, 72 * inches * min(0.55, 1.45 / longest))
     for rank, row in enumerate(rows):
         for column, cell in enumerate(row):
             x, y = left + column, top + rank
             boxes.append(_box(x, y, 1))
-            for part, owner in enumerate(cell.owners):
-                stripes.append(_box(x + part / len(cell.owners), y, 1 / len(cell.owners)))
-                colours.append(half_opaque(rank_colour(owner)))
+            if len(cell.owners) > inches / STRIPE:
+                stripes.append(_box(x, y + 1, 1, -len(cell.owners) / len(rows)))
+                colours.append(half_opaque(QUIET))
+            else:
+                for part, owner in enumerate(cell.owners):
+                    stripes.append(_box(x + part / len(cell.owners), y, 1 / len(cell.owners)))
+                    colours.append(half_opaque(rank_colour(owner)))
             if inches >= LEAST:
                 axes.text(x + 0.5, y + 0.5, f"{cell.value:g}", ha="center", va="center", fontsize=letters)
     axes.add_collection(PolyCollection(stripes, facecolors=colours, linewidths=0))
@@ -44,5 +69,5 @@ def number_ranks(axes, ranks: int, left: float, top: float, inches: float):
         axes.text(left - 0.25, top + rank + 0.5, str(rank), ha="right", va="center", fontsize=size)
 
 
-def _box(x, y, width):
-    return [(x, y), (x + width, y), (x + width, y + 1), (x, y + 1)]
+def _box(x, y, width, height=1.0):
+    return [(x, y), (x + width, y), (x + width, y + height), (x, y + height)]

@@ -1,12 +1,12 @@
 """Which rank holds what before and after a collective, or from step to step. First drawn in lesson 02."""
 
-from labkit.figures.cells import Cell, draw_cells, number_ranks
-from labkit.figures.style import figure, in_style
+from labkit.figures.cells import Cell, draw_cells, number_ranks, sheet
+from labkit.figures.style import in_style
 
 WIDTH = 8.6  # inches
-CELLS = (0.34, 0.3, 0.27, 0.24)
+CELLS = (0.34, 0.3, 0.27, 0.24, 0.21)
 """Inches of a cell: the first with which all panels fit in two rows; smaller ones if one panel is wider."""
-ARROW, BEFORE, AFTER, ABOVE, BELOW = 1.2, 1.0, 0.8, 1.1, 0.5  # cells
+ARROW, BEFORE, AFTER, ABOVE, BELOW = 1.2, 1.0, 0.8, 1.2, 0.4  # cells
 
 
 @in_style
@@ -24,9 +24,7 @@ def data_state(panels, owners, title):
     rows = _rows(widths, WIDTH / cell)
     ranks = len(panels[0][1])
     tall = len(rows) * (ABOVE + ranks + BELOW)
-    made, axes = figure(title, width=WIDTH, height=tall * cell + 0.45)
-    axes.set(xlim=(0, WIDTH / cell), ylim=(tall, 0), aspect="equal", anchor="NW")
-    axes.axis("off")
+    made, axes = sheet(title, WIDTH / cell, tall, cell, WIDTH)
     for line, row in enumerate(rows):
         left, top = 0.0, line * (ABOVE + ranks + BELOW) + ABOVE
         for number in row:

@@ -4,13 +4,14 @@ from dataclasses import dataclass
 
 from matplotlib.collections import PolyCollection
 
-from labkit.figures.cells import Cell, draw_cells, number_ranks
-from labkit.figures.style import figure, in_style
+from labkit.figures.cells import Cell, draw_cells, number_ranks, sheet
+from labkit.figures.style import in_style
 
 WIDTH = 9.0  # inches
-LARGEST, SMALLEST = 0.34, 0.1  # inches of a cell
-ABOVE, LEFT, RIGHT, BELOW = 1.3, 1.2, 0.6, 0.5  # cells around those of a step
-NAME = 0.2  # inches
+LARGEST, LEAST, SMALLEST = 0.38, 0.24, 0.1  # inches of a cell; the smallest one for more than 8 ranks
+LETTER = 0.085  # inches
+LEFT, RIGHT, BELOW = 1.2, 0.6, 0.5  # cells around those of a step
+NAME = 0.28  # inches, above them
 
 
 @dataclass(frozen=True)
@@ -38,48 +39,38 @@ def steps(states, title: str):
     A rank has a row, a chunk a column. What a step changed has a black frame; an arrow comes from the
     rank that sent it. Where cells get too small for numbers, their colours stay.
     """
-    ranks = len(states[0].cells)
-    wide, tall = _size(states[0])
-    columns = max(1, min(len(states), int(WIDTH / (wide * LARGEST))))
-    while columns < len(states) and WIDTH / (wide * (columns + 1)) >= _readable(ranks):
-        columns += 1
+    ranks, chunks = len(states[0].cells), max(len(row) for row in states[0].cells)
+    wide, tall = LEFT + chunks + RIGHT, ranks + BELOW
+    name = LETTER * max(len(state.name) for state in states)
+    least = max(LEAST if ranks <= 8 else SMALLEST, name / (wide - LEFT / 2))
+    columns = max(1, min(len(states), int(WIDTH / (wide * least))))
+    columns = -(-len(states) // -(-len(states) // columns))  # no fewer in the last line than need be
     cell = max(SMALLEST, min(LARGEST, WIDTH / (wide * columns)))
-    above = max(ABOVE, NAME / cell)
+    wide = max(wide, name / cell + LEFT)
+    above = NAME / cell
     lines = -(-len(states) // columns)
-    height = lines * (tall + above) * cell
-    made, axes = figure(title, width=WIDTH, height=height + 0.45)
-    axes.set(xlim=(0, WIDTH / cell), ylim=(height / cell, 0), aspect="equal", anchor="NW")
-    axes.axis("off")
+    made, axes = sheet(title, columns * wide, lines * (tall + above), cell, WIDTH)
     for number, state in enumerate(states):
         line, column = divmod(number, columns)
         draw_state(axes, state, column * wide + LEFT, line * (tall + above) + above, cell)
     return made
 
 
-def _size(state):
-    chunks = max(len(row) for row in state.cells)
-    return LEFT + chunks + RIGHT, len(state.cells) + BELOW
-
-
-def _readable(ranks):
-    """Inches of a cell below which no more steps are put into a row."""
-    return 0.24 if ranks <= 8 else SMALLEST
-
-
 def draw_state(axes, state: State, left: float, top: float, inches: float):
     """One step, its first cell at (left, top); a cell is `inches` wide."""
-    axes.text(left, top - 0.03 / inches, state.name, va="bottom", fontsize=10 if inches > 0.2 else 8)
+    axes.text(left, top - 0.03 / inches, state.name, va="bottom", fontsize=10)
     number_ranks(axes, len(state.cells), left, top, inches)
     draw_cells(axes, state.cells, left, top, inches)
-    frames = []
+    frames, arrows = [], []
     for message in state.messages:
         x, y = left + message.chunk, top + message.to
         frames.append([(x, y), (x + 1, y), (x + 1, y + 1), (x, y + 1)])
         way = 1 if message.to > message.source else -1
-        beside = x + 0.5 + 0.36 * way
-        ends = (beside, y + 0.5 - 0.4 * way), (beside, top + message.source + 0.5 + 0.1 * way)
-        look = {"arrowstyle": "-|>", "shrinkA": 0, "shrinkB": 0, "facecolor": "black"}
-        look |= {"linewidth": min(1.0, 4 * inches), "mutation_scale": min(9, 30 * inches)}
-        axes.annotate("", *ends, arrowprops=look)
-    width = min(1.5, 5 * inches)
-    axes.add_collection(PolyCollection(frames, facecolors="none", edgecolors="black", linewidths=width))
+        begin, end = top + message.source + 0.5 + 0.1 * way, y + 0.5 - 0.35 * way
+        arrows.append((x + 0.5 + 0.33 * way, begin, 0, end - begin))
+    black = {"edgecolors": "black", "linewidths": min(1.5, 5 * inches)}
+    axes.add_collection(PolyCollection(frames, facecolors="none", **black, gid="messages"))
+    if arrows:
+        head = {"headwidth": 6, "headlength": 7, "headaxislength": 6, "minlength": 0}
+        scale = {"angles": "xy", "scale_units": "xy", "scale": 1, "units": "inches"}
+        axes.quiver(*zip(*arrows, strict=True), width=0.045 * inches, color="black", zorder=3, **scale, **head)

@@ -88,3 +88,9 @@ def figure(title: str, *, width: float = 7.0, height: float = 3.0, rows: int = 1
     made.suptitle(fill(title, int(width * LETTERS_PER_INCH)), x=0.01, ha="left", fontsize=12)
     plt.close(made)  # or a notebook would show it twice: as the cell's value and as an open figure
     return made, axes
+
+
+def place_freely(made):
+    """Let the caller say where the axes are, to the inch; the title stays at the top."""
+    made.set_layout_engine("none")
+    made.suptitle(made.get_suptitle(), x=0.01, y=1 - 0.06 / made.get_figheight(), ha="left", fontsize=12)

@@ -53,9 +53,7 @@ def timeline(trace, title=None):
     axes.set_xlabel(f"time since the first event ({name})")
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
-    if drawn:
-        looks = {"handlelength": 2.2, "handler_map": {tuple: HandlerTuple(ndivide=None, pad=0)}}
-        made.legend(*_legend(drawn, ranks), loc="outside lower left", ncols=6, fontsize=9, **looks)
+    legend(made, drawn, [rank_colour(rank) for rank in range(ranks)])
     return made
 
 
@@ -154,12 +152,15 @@ def _critical_path(axes, trace, start, scale):
     return {"critical path"} if works else set()
 
 
-def _legend(drawn, ranks):
-    """Handles and labels of what is drawn; what has the colour of its rank is shown in three of them."""
-    shown = range(min(3, ranks))
-    handles = {kind: tuple(Patch(**look(kind, rank_colour(rank))) for rank in shown) for kind in KINDS}
+def legend(made, drawn, colours):
+    """Say below the figure what is drawn; what has the colour of its rank is shown in three of them."""
+    colours = list(dict.fromkeys(colours))[:3]
+    handles = {kind: tuple(Patch(**look(kind, colour)) for colour in colours) for kind in KINDS}
     handles["waiting"] = Patch(**look("waiting", WAIT))
     handles["message"] = Line2D([], [], color="black", lw=0.8, marker=">", markersize=5)
     handles["critical path"] = Line2D([], [], color="black", lw=2.5)
     labels = [name for name in handles if name in drawn]
-    return [handles[name] for name in labels], labels
+    where = {"loc": "outside lower left", "ncols": 6, "fontsize": 9, "handlelength": 2.2}
+    side_by_side = {tuple: HandlerTuple(ndivide=None, pad=0)}
+    if labels:
+        made.legend([handles[name] for name in labels], labels, handler_map=side_by_side, **where)

@@ -3,7 +3,7 @@
 import numpy as np
 from matplotlib.patches import Rectangle
 
-from labkit.figures.style import figure, in_style, rank_colour
+from labkit.figures.style import figure, in_style, place_freely, rank_colour
 from labkit.figures.units import BYTES, short, size, unit
 from labkit.trace import COMPUTE, Trace
 
@@ -26,10 +26,10 @@ def traffic(trace: Trace, title: str | None = None):
     cell = min(0.6, max(0.36, 5.5 / ranks))
     wide = max([0.1 * len(verb) / cell for verb in verbs], default=1)  # columns have room for their names
     widths = [ranks] * bool(sent.any() or not verbs) + [max(wide * len(verbs), 2.7 / cell)] * bool(verbs)
-    width, height = max(sum(widths) * cell + MARGIN * len(widths), 5.0), ranks * cell + 0.95 + 0.6
+    width, height = max(sum(widths) * cell + MARGIN * len(widths), 5.0), ranks * cell + 0.8 + 0.6
     title = title or _finding(sent, given, verbs)
     made, panels = figure(title, width=width, height=height, columns=len(widths), squeeze=False)
-    made.set_layout_engine("none")  # so that a cell has the same size in both
+    place_freely(made)  # so that a cell has the same size in both
     for place, axes in enumerate(panels[0]):
         left = MARGIN * (place + 1) - 0.3 + sum(widths[:place]) * cell
         axes.set_position([left / width, 0.6 / height, widths[place] * cell / width, ranks * cell / height])

@@ -7,12 +7,12 @@ from labkit.figures.steps import Message, State
 
 
 def collectives(world_size):
-    """(panels, owners) for `data_state`: rank r has 1 or 2 to the power of r, so that a sum names its ranks."""
+    """(panels, owners) for `data_state`: rank r has r + 1, so that only the sum of all is larger."""
     ranks = range(world_size)
-    one = [[2**rank] for rank in ranks]
-    whole = [[2**rank] * world_size for rank in ranks]
-    everything = [[2**rank for rank in ranks]] * world_size
-    total = 2**world_size - 1
+    one = [[rank + 1] for rank in ranks]
+    whole = [[rank + 1] * world_size for rank in ranks]
+    everything = [[rank + 1 for rank in ranks]] * world_size
+    total = world_size * (world_size + 1) // 2
     nothing = [[] for _ in ranks]
 
     def only_root(numbers):
@@ -28,7 +28,7 @@ def collectives(world_size):
         ("all_reduce", whole, [[total] * world_size] * world_size),
         ("all_to_all", whole, everything),
     ]
-    return panels, lambda number: [rank for rank in ranks if number >> rank & 1]
+    return panels, lambda number: ranks if number > world_size else [number - 1]
 
 
 def ring(world_size):
