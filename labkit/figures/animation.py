@@ -4,7 +4,7 @@ from matplotlib.animation import FuncAnimation
 
 from labkit.figures.cells import rule, sheet
 from labkit.figures.steps import BELOW, LEFT, RIGHT, State, draw_state
-from labkit.figures.style import in_style
+from labkit.figures.style import LETTERS_PER_INCH, in_style
 
 CELL, WIDEST = 0.5, 6.5  # inches
 SECONDS = 1.2
@@ -20,7 +20,9 @@ def animation(states: list[State], title: str) -> FuncAnimation:
     ranks, chunks = len(states[0].cells), max(len(row) for row in states[0].cells)
     cell = min(CELL, WIDEST / (LEFT + chunks + RIGHT))
     above = 0.35 / cell
-    made, axes = sheet(title, LEFT + chunks + RIGHT, above + ranks + BELOW, cell, WIDEST)
+    made, axes = sheet(
+        title, LEFT + chunks + RIGHT, above + ranks + BELOW, cell, len(title) / LETTERS_PER_INCH
+    )
     made.set_dpi(72)
     limits = axes.get_xlim()[1], axes.get_ylim()[0]
 
@@ -30,4 +32,6 @@ def animation(states: list[State], title: str) -> FuncAnimation:
         rule(axes, *limits)
         draw_state(axes, states[number], LEFT, above, cell)
 
-    return FuncAnimation(made, draw, frames=len(states), interval=1000 * SECONDS, repeat=False, init_func=lambda: None)
+    return FuncAnimation(
+        made, draw, frames=len(states), interval=1000 * SECONDS, repeat=False, init_func=lambda: None
+    )

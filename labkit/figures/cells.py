@@ -7,7 +7,7 @@ from matplotlib.collections import PolyCollection
 from labkit.figures.style import QUIET, figure, half_opaque, place_freely, rank_colour
 
 TITLE = 0.4  # inches
-STRIPE = 0.02  # inches: the thinnest that shows its colour
+STRIPE = 0.04  # inches: the thinnest that shows its colour
 LEAST = 0.15  # inches: in smaller cells there is no number
 
 

@@ -42,7 +42,11 @@ def _waiting(trace, share):
         return f"Ranks wait {share:.0%} of the time, most of it in {max(by_verb, key=by_verb.get)}"
     longest = max(waiting.values())
     count = sum(seconds > longest / 2 for seconds in waiting.values())
-    who = f"{count} of {trace.world_size} ranks wait" if count > 1 else f"Rank {max(waiting, key=waiting.get)} waits"
+    who = (
+        f"{count} of {trace.world_size} ranks wait"
+        if count > 1
+        else f"Rank {max(waiting, key=waiting.get)} waits"
+    )
     return f"{who} {duration(longest)} for rank {late} in {verb}"
 
 

@@ -35,7 +35,9 @@ def spans(event: Event, timed: bool = True) -> list[Span]:
         return [Span(event.start, event.end, {"compute": on, "off the CPU": 1 - on}, event)]
     met = min(event.start + max(event.waiting, 0.0), event.end)
     parts = ((event.start, met, "waiting"), (met, event.end, "communication"))
-    return [Span(start, end, {kind: 1.0}, event) for start, end, kind in parts if end > start or met == end]
+    return [Span(start, end, {kind: 1.0}, event) for start, end, kind in parts if end > start] or [
+        Span(met, met, {"communication": 1.0}, event)
+    ]
 
 
 def is_timed(trace: Trace) -> bool:
@@ -84,7 +86,9 @@ def merged(found: list[Span], thinnest: float) -> list[Span]:
     run: list[Span] = []
     for span in sorted(found, key=lambda span: span.start):
         is_thin = span.end - span.start < thinnest
-        if run and (not is_thin or span.start - run[-1].end > thinnest or span.end - run[0].start > 3 * thinnest):
+        if run and (
+            not is_thin or span.start - run[-1].end > thinnest or span.end - run[0].start > 3 * thinnest
+        ):
             drawn.append(_mean(run, thinnest))
             run = []
         if is_thin:
@@ -124,7 +128,9 @@ def time_spent(trace: Trace) -> list[dict[str, float]]:
 def _once(found):
     """(start, end, shares) of the span that counts between each two moments at which one starts or ends."""
     rank_of = {kind: place for place, kind in enumerate(KINDS)}
-    edges = sorted([(s.start, 1, n) for n, s in enumerate(found)] + [(s.end, 0, n) for n, s in enumerate(found)])
+    found = [span for span in found if span.end > span.start]
+    starts = [(span.start, 1, number) for number, span in enumerate(found)]
+    edges = sorted(starts + [(span.end, 0, number) for number, span in enumerate(found)])
     running: set[int] = set()
     before = 0.0
     for now, starts, number in edges:

@@ -35,7 +35,9 @@ def step_time(traces, steps: int = 1, title: str | None = None):
                 drawn.add(kind)
             left += seconds
     axes.set_yticks(range(len(bars)), list(bars))
-    axes.set(ylim=(len(bars) - 0.4, -0.6), xlabel=f"time of a step ({name})" if steps > 1 else f"time ({name})")
+    axes.set(
+        ylim=(len(bars) - 0.4, -0.6), xlabel=f"time of a step ({name})" if steps > 1 else f"time ({name})"
+    )
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
     legend(made, drawn, colours)

@@ -73,4 +73,6 @@ def draw_state(axes, state: State, left: float, top: float, inches: float):
     if arrows:
         head = {"headwidth": 6, "headlength": 7, "headaxislength": 6, "minlength": 0}
         scale = {"angles": "xy", "scale_units": "xy", "scale": 1, "units": "inches"}
-        axes.quiver(*zip(*arrows, strict=True), width=0.045 * inches, color="black", zorder=3, **scale, **head)
+        axes.quiver(
+            *zip(*arrows, strict=True), width=0.045 * inches, color="black", zorder=3, **scale, **head
+        )

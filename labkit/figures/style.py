@@ -15,11 +15,11 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 RANK_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
-WAIT = "#D9D9D9"
+WAIT = "#E2E2E2"
 QUIET = "#595959"
 """The grey of text that may be overlooked; still 4.5 to 1 on `WAIT`."""
 COMMUNICATION_ALPHA = 0.5
-LETTERS_PER_INCH = 11
+LETTERS_PER_INCH = 10
 """Of a title, so that a long one is broken into lines."""
 _STYLE = {
     "figure.dpi": 96,

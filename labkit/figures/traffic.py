@@ -87,7 +87,11 @@ def _matrix(axes, numbers, columns, cell, wide=1.0):
 def _finding(sent, given, verbs):
     total = sent.sum()
     if total == 0:
-        return f"No message: {size(given.sum())} went through {', '.join(verbs)}" if verbs else "No bytes were sent"
+        return (
+            f"No message: {size(given.sum())} went through {', '.join(verbs)}"
+            if verbs
+            else "No bytes were sent"
+        )
     out, into = sent.sum(1), sent.sum(0)
     if len(sent) > 2 and (np.count_nonzero(sent, axis=1) == 1).all() and len(set(out)) == 1:
         return f"Every rank sends {size(out[0])}, to one other rank"

@@ -7,9 +7,11 @@ python -m tests.figures.pictures --baseline  draws them anew, small, as what the
 import math
 import sys
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 
 import matplotlib
+from PIL import Image
 
 from labkit.figures import animation, curves, data_state, step_time, steps, timeline, traffic
 from labkit.trace import Trace
@@ -18,7 +20,7 @@ from . import states, traces
 
 HERE = Path(__file__).parent
 WORLD_SIZES = (2, 4, 16)
-SMALL = 45  # dots per inch of what is compared
+SMALL, TALLEST = 45, 480  # dots per inch of what is compared, and dots at most
 
 
 def runs(count):
@@ -50,23 +52,37 @@ def frame(world_size):
 PICTURES = {
     **{f"timeline_{name}": (lambda n, make=make: timeline(make(n))) for name, make in traces.TRACES.items()},
     "traffic": lambda n: traffic(mixed(n)),
-    "data_state": lambda n: data_state(*states.collectives(n), "Who holds what before and after a collective"),
+    "data_state": lambda n: data_state(
+        *states.collectives(n), "Who holds what before and after a collective"
+    ),
     "steps": lambda n: steps(states.ring(n), "A ring all-reduce sends one chunk per rank and step"),
     "animation": frame,
     "curves": lambda n: curves(runs(n)),
     "step_time": lambda n: step_time(traces.ddp(n), steps=2),
-    "step_time_of_runs": lambda n: step_time({f"{k} ranks": traces.straggler(k) for k in range(2, n + 2)}, steps=3),
+    "step_time_of_runs": lambda n: step_time(
+        {f"{k} ranks": traces.straggler(k) for k in range(2, n + 2)}, steps=3
+    ),
 }
 
 
-def main(folder: Path, dpi: float):
+def write_small(made, path: Path):
+    """The picture with few dots and few colours: a baseline is kept for ever."""
+    file = BytesIO()
+    made.savefig(file, format="png", dpi=min(SMALL, TALLEST / made.get_figheight()))
+    Image.open(file).convert("RGB").quantize(64, dither=Image.Dither.NONE).save(path, optimize=True)
+
+
+def main(folder: Path, write):
     matplotlib.use("Agg")
     folder.mkdir(exist_ok=True)
     for name, draw in PICTURES.items():
         for world_size in WORLD_SIZES:
-            draw(world_size).savefig(folder / f"{name}_{world_size}.png", dpi=dpi)
+            write(draw(world_size), folder / f"{name}_{world_size}.png")
     print(f"{len(PICTURES) * len(WORLD_SIZES)} pictures in tests/figures/{folder.name}")
 
 
 if __name__ == "__main__":
-    main(HERE / "baseline", SMALL) if "--baseline" in sys.argv else main(HERE / "gallery", 96)
+    if "--baseline" in sys.argv:
+        main(HERE / "baseline", write_small)
+    else:
+        main(HERE / "gallery", lambda made, path: made.savefig(path))
