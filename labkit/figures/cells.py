@@ -20,7 +20,7 @@ class Cell:
 
 
 def sheet(title: str, wide: float, tall: float, inches: float, width: float):
-    """A figure and its one axes: so many cells wide and tall, each `inches` wide, in `width` inches or more."""
+    """A figure and its axes: so many cells wide and tall, each `inches` wide, in `width` inches or more."""
     width, height = max(width, wide * inches), tall * inches + TITLE
     made, axes = figure(title, width=width, height=height)
     place_freely(made)
@@ -38,7 +38,7 @@ def rule(axes, wide: float, tall: float):
 def draw_cells(axes, rows, left: float, top: float, inches: float):
     """A row per rank from (left, top) on. One cell is 1 by 1 in the data's units, which are `inches` long.
 
-    A cell has a stripe for each owner; of owners too many for that, their share of all ranks is filled in grey.
+    A cell has a stripe for each owner; of too many for that, the share of all ranks is filled in grey.
     """
     stripes, colours, boxes = [], [], []
     longest = max((len(f"{cell.value:g}") for row in rows for cell in row), default=1)

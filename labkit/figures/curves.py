@@ -45,7 +45,7 @@ def _line(number):
 
 
 def _names(axes, ends, apart):
-    """Beside the last panel the name of each curve at the height of its end, or as near as the others leave room."""
+    """Beside the panel the name of each curve, as near to its end as the others leave room."""
     axes.set(xlim=axes.get_xlim(), ylim=axes.get_ylim())  # what comes now lies outside of them
     to_share = axes.transData + axes.transAxes.inverted()
     shares = {name: to_share.transform(end)[1] for name, end in ends.items()}

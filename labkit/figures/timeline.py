@@ -46,7 +46,7 @@ def timeline(trace, title=None):
             bottom, full = rank + LANE - row * 2 * LANE / len(rows), 2 * LANE / len(rows)
             drawn |= _bars(axes, rank, found, bottom, full, start, scale)
             _names(axes, found, bottom - full / 2, start, scale, length, full * (height - 1.35) / ranks)
-    drawn |= _arrows(axes, trace, start, scale) | _critical_path(axes, trace, start, scale)
+    drawn |= _arrows(axes, trace, start, scale, length) | _critical_path(axes, trace, start, scale)
     axes.set(xlim=(-0.005 * length / scale, 1.005 * length / scale), ylim=(ranks - 0.4, -0.6))
     every = -(-ranks // 32)
     axes.set_yticks(range(0, ranks, every), [f"rank {rank}" for rank in range(0, ranks, every)])
@@ -101,11 +101,10 @@ def _names(axes, found, middle, start, scale, length, inches):
             name.set_path_effects([withStroke(linewidth=2, foreground=halo)])  # an arrow may cross it
 
 
-def _arrows(axes, trace, start, scale):
-    ends = {}
+def _arrows(axes, trace, start, scale, length):
+    ends, step = {}, 2 * length / scale / PIXELS  # arrows that lie on each other are drawn once
     for send, recv in trace.messages:
         there, here = (send.start - start) / scale, (recv.end - start) / scale
-        step = (extent(trace)[1] - start) / scale / PIXELS * 2
         same = (send.rank, recv.rank, round(there / step), round(here / step))
         ends[same] = (there, send.rank, here, recv.rank)
     if not ends:
@@ -135,7 +134,7 @@ def _arrows(axes, trace, start, scale):
 
 
 def _critical_path(axes, trace, start, scale):
-    """A thick line below each operation that the end depended on; thin ones, behind the bars, from rank to rank."""
+    """A thick line below each operation that the end depended on; thin ones lead from rank to rank."""
     works, jumps = [], []
     before = None
     for event in trace.critical_path():

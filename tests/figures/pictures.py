@@ -1,4 +1,4 @@
-"""Every figure that is drawn from a trace or from states, by name: what is compared, and what the gallery shows.
+"""Every figure that is drawn from a trace or from states: what is compared, and what the gallery shows.
 
 python -m tests.figures.pictures             draws all of them at 2, 4 and 16 ranks into tests/figures/gallery
 python -m tests.figures.pictures --baseline  draws them anew, small, as what the tests compare with

@@ -1,4 +1,4 @@
-"""Colours that every reader can tell apart, text that every reader can read, whatever the reader's settings."""
+"""Colours that every reader can tell apart, text that every reader can read, whatever the settings."""
 
 import itertools
 from io import BytesIO
