@@ -19,8 +19,14 @@ from labkit.trace import Trace
 from . import states, traces
 
 HERE = Path(__file__).parent
+RELEASE = HERE / "baseline" / "matplotlib.txt"
+"""The release that drew the baselines; from one to the next letters change, and with them all places."""
 WORLD_SIZES = (2, 4, 16)
 SMALL, TALLEST = 45, 480  # dots per inch of what is compared, and dots at most
+
+
+def release():
+    return ".".join(matplotlib.__version__.split(".")[:2])
 
 
 def runs(count):
@@ -84,5 +90,6 @@ def main(folder: Path, write):
 if __name__ == "__main__":
     if "--baseline" in sys.argv:
         main(HERE / "baseline", write_small)
+        RELEASE.write_text(release() + "\n")
     else:
         main(HERE / "gallery", lambda made, path: made.savefig(path))
