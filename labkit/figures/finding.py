@@ -41,12 +41,11 @@ def _waiting(trace, share):
     if sum(waiting.values()) < sum(by_verb.values()) / 2:
         return f"Ranks wait {share:.0%} of the time, most of it in {max(by_verb, key=by_verb.get)}"
     longest = max(waiting.values())
-    count = sum(seconds > longest / 2 for seconds in waiting.values())
-    who = (
-        f"{count} of {trace.world_size} ranks wait"
-        if count > 1
-        else f"Rank {max(waiting, key=waiting.get)} waits"
-    )
+    many = [seconds for seconds in waiting.values() if seconds > longest / 2]
+    if len(many) == 1:
+        who = f"Rank {max(waiting, key=waiting.get)} waits"
+    else:
+        who = f"{len(many)} of {trace.world_size} ranks wait{' up to' if min(many) < 0.75 * longest else ''}"
     return f"{who} {duration(longest)} for rank {late} in {verb}"
 
 

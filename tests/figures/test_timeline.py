@@ -11,6 +11,9 @@ from labkit.trace import COMPUTE, Event, Trace
 from . import traces
 
 WORLD_SIZES = (1, 2, 4, 16)
+LATE = Trace(
+    3, tuple(Event(r, "barrier", at, 6, (0, 1, 2), waiting=5 - at) for r, at in enumerate((0, 2, 5)))
+)
 
 
 def bars(made, kind):
@@ -129,6 +132,7 @@ def test_the_axis_has_a_unit_that_suits(seconds, name):
         (traces.straggler(16, slow=8), "15 of 16 ranks wait 521 ms for rank 8 in all_reduce"),
         (traces.straggler(2, slow=1), "Rank 0 waits 532 ms for rank 1 in all_reduce"),
         (traces.naive(4), "3 of 4 ranks wait 2.2 ms for rank 0 in recv"),
+        (LATE, "2 of 3 ranks wait up to 5 s for rank 2 in barrier"),
         (traces.ring(4), "Ranks wait 30% of the time, most of it in recv"),
         (traces.ddp(4), "Of the ranks' time: compute 73%, communication 22%, waiting 1%"),
         (traces.crowded(4), "Ranks are off the CPU for 50% of the time in which they could compute"),
