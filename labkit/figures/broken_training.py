@@ -1,10 +1,11 @@
 """Lesson 04: loss curves of training with one thing forgotten, beside the right one."""
 
-from labkit.figures.style import figure
+from labkit.figures.style import figure, in_style
 
 LINES = ("-", "--", ":")  # no colours: those are the ranks'
 
 
+@in_style
 def broken_training(right, broken):
     """Mean loss per epoch of the right run and of three broken ones, {name: losses per epoch}."""
     made, axes = figure("Only one of three mistakes stops the training", width=8, height=3.6)

@@ -1,44 +1,68 @@
-"""Which rank holds what before and after each collective. First drawn in lesson 02."""
+"""Which rank holds what before and after a collective, or from step to step. First drawn in lesson 02."""
 
-from matplotlib.patches import Rectangle
+from labkit.figures.cells import Cell, draw_cells, number_ranks, sheet
+from labkit.figures.style import in_style
 
-from labkit.figures.style import COMMUNICATION_ALPHA, figure, rank_colour
+WIDTH = 8.6  # inches
+CELLS = (0.34, 0.3, 0.27, 0.24, 0.21)
+"""Inches of a cell: the first with which all panels fit in two rows; smaller ones if one panel is wider."""
+ARROW, BEFORE, AFTER, ABOVE, BELOW = 1.2, 1.0, 0.8, 1.2, 0.4  # cells
 
 
+@in_style
 def data_state(panels, owners, title):
     """Draw a panel per collective: each rank's cells before it and after it.
 
-    `panels` is a list of (name, before, after); before and after hold a list of numbers per rank,
-    an empty one where a rank holds nothing that counts. `owners(number)` gives the ranks whose
-    data are in a number: they colour its cell. Returns a Figure.
+    `panels` is a list of (name, before, after), or with more states after these: the steps of an
+    algorithm. A state holds a list of numbers per rank, an empty one where a rank holds nothing that
+    counts. `owners(number)` gives the ranks whose data are in a number: they colour its cell.
+    Returns a Figure.
     """
-    columns = (len(panels) + 1) // 2
-    made, grid = figure(title, width=8.6, height=3.1, rows=2, columns=columns)
-    for axes in grid.flat:
-        axes.axis("off")
-    for axes, (name, before, after) in zip(grid.flat, panels, strict=False):
-        width = max(len(cells) for cells in before + after)
-        for rank, (held, left) in enumerate(zip(before, after, strict=True)):
-            _row(axes, 0, rank, held, owners)
-            _row(axes, width + 1, rank, left, owners)
-            axes.text(-0.25, rank + 0.5, str(rank), ha="right", va="center", fontsize=9)
-        axes.annotate(
-            "",
-            (width + 0.85, len(before) / 2),
-            (width + 0.15, len(before) / 2),
-            arrowprops={"arrowstyle": "->"},
-        )
-        axes.set_title(name, loc="center", fontsize=11)
-        axes.set(xlim=(-0.8, 2 * width + 1.1), ylim=(len(before) + 0.1, -0.1), aspect="equal")
+    widths = [_width(states) for _, *states in panels]
+    cell = next((c for c in CELLS if len(_rows(widths, WIDTH / c)) <= 2), CELLS[-1])
+    cell = min(cell, WIDTH / max(widths))
+    rows = _rows(widths, WIDTH / cell)
+    ranks = len(panels[0][1])
+    tall = len(rows) * (ABOVE + ranks + BELOW)
+    made, axes = sheet(title, WIDTH / cell, tall, cell, WIDTH)
+    for line, row in enumerate(rows):
+        left, top = 0.0, line * (ABOVE + ranks + BELOW) + ABOVE
+        for number in row:
+            _panel(axes, panels[number], owners, left, top, cell)
+            left += widths[number]
     return made
 
 
-def _row(axes, left, rank, numbers, owners):
-    for column, number in enumerate(numbers):
-        given = owners(number)
-        for part, owner in enumerate(given):
-            slot = (left + column + part / len(given), rank)
-            colour = {"facecolor": rank_colour(owner), "alpha": COMMUNICATION_ALPHA}
-            axes.add_patch(Rectangle(slot, 1 / len(given), 1, linewidth=0, **colour))
-        axes.add_patch(Rectangle((left + column, rank), 1, 1, fill=False, edgecolor="white", linewidth=2))
-        axes.text(left + column + 0.5, rank + 0.5, f"{number:g}", ha="center", va="center", fontsize=10)
+def _width(states):
+    return BEFORE + sum(_cells(state) for state in states) + ARROW * (len(states) - 1) + AFTER
+
+
+def _cells(state):
+    return max(1, *(len(numbers) for numbers in state))
+
+
+def _rows(widths, most):
+    """Panels by row: as many beside each other as fit."""
+    rows, used = [[]], 0.0
+    for number, width in enumerate(widths):
+        if rows[-1] and used + width > most + 1e-9:
+            rows.append([])
+            used = 0.0
+        rows[-1].append(number)
+        used += width
+    return rows
+
+
+def _panel(axes, panel, owners, left, top, inches):
+    name, *states = panel
+    ranks, x = len(states[0]), left + BEFORE
+    axes.text(x, top - 0.3, name, va="bottom", fontsize=11)
+    number_ranks(axes, ranks, x, top, inches)
+    for count, state in enumerate(states):
+        if count:
+            ends = (x + ARROW - 0.2, top + ranks / 2), (x + 0.2, top + ranks / 2)
+            axes.annotate("", *ends, arrowprops={"arrowstyle": "->", "shrinkA": 0, "shrinkB": 0})
+            x += ARROW
+        cells = [[Cell(number, tuple(owners(number))) for number in numbers] for numbers in state]
+        draw_cells(axes, cells, x, top, inches)
+        x += _cells(state)

@@ -2,9 +2,11 @@
 
 import numpy as np
 
-from labkit.figures.style import RANK_COLOURS, WAIT, figure
+from labkit.figures.style import RANK_COLOURS, WAIT, figure, in_style
+from labkit.figures.units import size
 
 
+@in_style
 def latency_bandwidth(sizes, seconds, alpha, beta):
     """Draw measured times, the fit alpha + n * beta and the two lines that it joins.
 
@@ -12,7 +14,7 @@ def latency_bandwidth(sizes, seconds, alpha, beta):
     """
     half = alpha / beta
     finding = (
-        f"Below {_bytes(half)} most of the time is latency ({alpha * 1e6:.0f} µs), "
+        f"Below {size(half)} most of the time is latency ({alpha * 1e6:.0f} µs), "
         f"above it bytes (at {1e-9 / beta:.1f} GB/s)"
     )
     made, axes = figure(finding, height=3.6)
@@ -34,7 +36,3 @@ def latency_bandwidth(sizes, seconds, alpha, beta):
     axes.text(n[-1] * 1.3, low * 1.2, "here bytes count: n · beta", va="bottom", ha="right")
     axes.legend(loc="upper left")
     return made
-
-
-def _bytes(n):
-    return f"{n / 1e6:.1f} MB" if n >= 1e6 else f"{n / 1e3:.0f} kB" if n >= 1e3 else f"{n:.0f} bytes"

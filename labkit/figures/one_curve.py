@@ -1,8 +1,9 @@
 """Lesson 04: one process and R ranks draw the same curve."""
 
-from labkit.figures.style import figure
+from labkit.figures.style import figure, in_style
 
 
+@in_style
 def one_curve(one, ranks, one_accuracy, ranks_accuracy, world_size):
     """Loss per step and held-out accuracy per epoch, both runs on top of each other.
 

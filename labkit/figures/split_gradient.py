@@ -1,6 +1,6 @@
 """Lesson 03: shard gradients scatter around the whole one; their mean does not."""
 
-from labkit.figures.style import WAIT, figure, rank_colour
+from labkit.figures.style import WAIT, figure, in_style, rank_colour
 
 FLOOR = 1e-18
 """Where a distance of exactly 0 is drawn on the logarithmic axis."""
@@ -8,6 +8,7 @@ EVERY = 4
 """One weight in so many is drawn: enough for the shape of the cloud."""
 
 
+@in_style
 def split_gradient(whole, shards, means):
     """Two panels: a cloud per rank against the whole gradient, and distances for 1, 2, ... ranks.
 

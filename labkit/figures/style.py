@@ -1,25 +1,49 @@
 """The one style of every figure: a colour per rank that never changes, grey for waiting.
 
 The rank colours are Okabe and Ito's palette, made to be told apart by colour-blind readers
-(https://jfly.uni-koeln.de/color/).
+(https://jfly.uni-koeln.de/color/). From rank 8 on they come again: what names a rank is its number.
+
+Figures are opaque white on purpose, under dark themes too: a colour must not change its meaning with
+the theme, and black text on white is legible in both.
 """
 
+from textwrap import fill
+
 import matplotlib.pyplot as plt
+import matplotlib.style
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
 
 RANK_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
-WAIT = "#D9D9D9"
+WAIT = "#E2E2E2"
+QUIET = "#595959"
+"""The grey of text that may be overlooked; still 4.5 to 1 on `WAIT`."""
 COMMUNICATION_ALPHA = 0.5
+LETTERS_PER_INCH = 10
+"""Of a title, so that a long one is broken into lines."""
 _STYLE = {
     "figure.dpi": 96,
     "savefig.dpi": 96,
     "figure.facecolor": "white",
+    "font.family": "DejaVu Sans",  # comes with matplotlib: the same letters on every machine
     "font.size": 11,
     "axes.titlesize": 12,
     "axes.titlelocation": "left",
     "axes.spines.top": False,
     "axes.spines.right": False,
     "legend.frameon": False,
+    "animation.embed_limit": 2,  # MB
 }
+
+in_style = matplotlib.style.context(["default", _STYLE])
+"""Decorates what draws: inside, nothing of the reader's own rcParams counts."""
+
+
+class CourseFigure(Figure):
+    """A figure that stays in style when it is drawn: matplotlib makes its tick labels only then."""
+
+    draw = in_style(Figure.draw)
+    savefig = in_style(Figure.savefig)
 
 
 def rank_colour(rank: int) -> str:
@@ -27,10 +51,46 @@ def rank_colour(rank: int) -> str:
     return RANK_COLOURS[rank % len(RANK_COLOURS)]
 
 
-def figure(title: str, *, width: float = 7.0, height: float = 3.0, rows: int = 1, columns: int = 1):
-    """A figure and its axes in the course's style; the title states the finding. Sizes in inches."""
-    with plt.rc_context(_STYLE):
-        made, axes = plt.subplots(rows, columns, figsize=(width, height), layout="constrained")
-        made.suptitle(title, x=0.01, ha="left", fontsize=12)
+def half_opaque(colour) -> tuple[float, float, float]:
+    """The colour as it looks half-opaque on white. Laid over another bar it does not mix with it."""
+    return tuple(1 - COMMUNICATION_ALPHA * (1 - part) for part in to_rgb(colour))
+
+
+def ink(background) -> str:
+    """Black or white: what is easier to read on that colour."""
+    on_white, on_black = contrast("white", background), contrast("black", background)
+    return "white" if on_white > on_black else "black"
+
+
+def contrast(one, other) -> float:
+    """Contrast ratio of two colours, 1 to 21, as WCAG 2.1 defines it; text needs 4.5."""
+    light, dark = sorted((_luminance(one), _luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def _luminance(colour) -> float:
+    return sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear_rgb(colour), strict=True))
+
+
+def linear_rgb(colour) -> tuple[float, ...]:
+    """Red, green and blue as amounts of light, 0 to 1: sRGB without its curve."""
+    return tuple(c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour))
+
+
+@in_style
+def figure(title: str, *, width: float = 7.0, height: float = 3.0, rows: int = 1, columns: int = 1, **grid):
+    """A figure and its axes in the course's style; the title states the finding. Sizes in inches.
+
+    What else is given goes to `Figure.subplots`.
+    """
+    made = plt.figure(figsize=(width, height), layout="constrained", FigureClass=CourseFigure)
+    axes = made.subplots(rows, columns, **grid)
+    made.suptitle(fill(title, int(width * LETTERS_PER_INCH)), x=0.01, ha="left", fontsize=12)
     plt.close(made)  # or a notebook would show it twice: as the cell's value and as an open figure
     return made, axes
+
+
+def place_freely(made):
+    """Let the caller say where the axes are, to the inch; the title stays at the top."""
+    made.set_layout_engine("none")
+    made.suptitle(made.get_suptitle(), x=0.01, y=1 - 0.06 / made.get_figheight(), ha="left", fontsize=12)

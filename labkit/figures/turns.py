@@ -2,12 +2,13 @@
 
 import numpy as np
 
-from labkit.figures.style import WAIT, figure, rank_colour
+from labkit.figures.style import WAIT, figure, in_style, rank_colour
 
 LOST_CORE = 0.001
 """Seconds between two ticks from which on a rank is drawn as waiting for a core."""
 
 
+@in_style
 def turns(alone, together, cores):
     """Draw one job alone and the same job on every rank at once.
 

@@ -1,8 +1,9 @@
 """Lesson 04: how far apart two runs drift that started one nudge apart."""
 
-from labkit.figures.style import figure, rank_colour
+from labkit.figures.style import figure, in_style, rank_colour
 
 
+@in_style
 def twins(nudge, drift, labels):
     """Norm of the difference of the twins' weights, epoch by epoch, a line per rank.
 

@@ -1,0 +1,73 @@
+"""Numbers that ranks hold, as rows of cells in the colours of the ranks whose data are in them."""
+
+from dataclasses import dataclass
+
+from matplotlib.collections import PolyCollection
+
+from labkit.figures.style import QUIET, figure, half_opaque, place_freely, rank_colour
+
+TITLE = 0.4  # inches
+STRIPE = 0.04  # inches: the thinnest that shows its colour
+LEAST = 0.15  # inches: in smaller cells there is no number
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What a rank holds in one place: a number, and the ranks whose data are in it."""
+
+    value: float
+    owners: tuple[int, ...]
+
+
+def sheet(title: str, wide: float, tall: float, inches: float, width: float):
+    """A figure and its axes: so many cells wide and tall, each `inches` wide, in `width` inches or more."""
+    width, height = max(width, wide * inches), tall * inches + TITLE
+    made, axes = figure(title, width=width, height=height)
+    place_freely(made)
+    axes.set_position([0, 0, 1, tall * inches / height])
+    rule(axes, width / inches, tall)
+    return made, axes
+
+
+def rule(axes, wide: float, tall: float):
+    """Let the axes count cells, rows downwards."""
+    axes.axis("off")
+    axes.set(xlim=(0, wide), ylim=(tall, 0))
+
+
+def draw_cells(axes, rows, left: float, top: float, inches: float):
+    """A row per rank from (left, top) on. One cell is 1 by 1 in the data's units, which are `inches` long.
+
+    A cell has a stripe for each owner; of too many for that, the share of all ranks is filled in grey.
+    """
+    stripes, colours, boxes = [], [], []
+    longest = max((len(f"{cell.value:g}") for row in rows for cell in row), default=1)
+    letters = min(11, 72 * inches * min(0.55, 1.45 / longest))
+    for rank, row in enumerate(rows):
+        for column, cell in enumerate(row):
+            x, y = left + column, top + rank
+            boxes.append(_box(x, y, 1))
+            if len(cell.owners) > inches / STRIPE:
+                stripes.append(_box(x, y + 1, 1, -len(cell.owners) / len(rows)))
+                colours.append(half_opaque(QUIET))
+            else:
+                for part, owner in enumerate(cell.owners):
+                    stripes.append(_box(x + part / len(cell.owners), y, 1 / len(cell.owners)))
+                    colours.append(half_opaque(rank_colour(owner)))
+            if inches >= LEAST:
+                axes.text(x + 0.5, y + 0.5, f"{cell.value:g}", ha="center", va="center", fontsize=letters)
+    axes.add_collection(PolyCollection(stripes, facecolors=colours, linewidths=0))
+    grid = {"facecolors": "none", "edgecolors": "white", "linewidths": max(0.5, 6 * inches)}
+    axes.add_collection(PolyCollection(boxes, **grid))
+
+
+def number_ranks(axes, ranks: int, left: float, top: float, inches: float):
+    """The number of each rank beside its row, or of some where the rows are small."""
+    every = 1 if inches >= LEAST else 5
+    size = max(6, min(9, 72 * inches * 0.6))
+    for rank in range(0, ranks, every):
+        axes.text(left - 0.25, top + rank + 0.5, str(rank), ha="right", va="center", fontsize=size)
+
+
+def _box(x, y, width, height=1.0):
+    return [(x, y), (x + width, y), (x + width, y + height), (x, y + height)]

@@ -1,0 +1,73 @@
+"""Loss and accuracy of several runs: the first is the one that the others are compared with."""
+
+from labkit.figures.style import figure, in_style
+
+DASHES = ("-", "--", ":", "-.")
+GREYS = ("black", "0.35", "0.55", "0.7")
+"""No colours: those are the ranks'. Four dashes in four greys tell sixteen runs apart."""
+APART = 0.17
+"""Inches between the names of two curves, at least."""
+
+
+@in_style
+def curves(runs, title: str | None = None):
+    """Draw the loss, and beside it the accuracy where there is one. Returns a Figure.
+
+    `runs`: {name: (losses, accuracies)}, a loss per step and an accuracy, 0 to 1, per epoch; either may
+    be empty. The first run is wide and pale, so that one that equals it lies on it. `title`: if not
+    given, which run ends with the lowest loss, and how accurate it is.
+    """
+    columns = [column for column in (0, 1) if any(len(run[column]) for run in runs.values())] or [0]
+    height = max(3.2, 1.0 + 0.2 * len(runs))
+    size = {"width": 1.5 + 3.7 * len(columns), "height": height, "columns": len(columns), "squeeze": False}
+    made, panels = figure(title or _finding(runs), **size)
+    for axes, column in zip(panels[0], columns, strict=True):
+        ends = {}
+        for number, (name, run) in enumerate(runs.items()):
+            values = [100 * value for value in run[1]] if column else list(run[0])
+            if values:
+                axes.plot(range(1, len(values) + 1), values, label=name, **_line(number))
+                ends[name] = (len(values), values[-1])
+        if column:
+            axes.set(xlabel="epoch", ylabel="held-out, % right")
+        else:
+            is_positive = all(value > 0 for run in runs.values() for value in run[0])
+            axes.set(xlabel="step", ylabel="loss", yscale="log" if is_positive else "linear")
+    _names(axes, ends, APART / (height - 1))
+    return made
+
+
+def _line(number):
+    if number == 0:
+        return {"color": "0.8", "lw": 6, "solid_capstyle": "round", "zorder": 1}
+    dash, grey = (number - 1) % len(DASHES), (number - 1) // len(DASHES) % len(GREYS)
+    return {"color": GREYS[grey], "ls": DASHES[dash], "lw": 1.5}
+
+
+def _names(axes, ends, apart):
+    """Beside the panel the name of each curve, as near to its end as the others leave room."""
+    axes.set(xlim=axes.get_xlim(), ylim=axes.get_ylim())  # what comes now lies outside of them
+    to_share = axes.transData + axes.transAxes.inverted()
+    shares = {name: to_share.transform(end)[1] for name, end in ends.items()}
+    below = None
+    places = {}
+    for name in sorted(shares, key=shares.get):
+        below = shares[name] if below is None else max(shares[name], below + apart)
+        places[name] = below
+    too_high = max(0.0, max(places.values(), default=0) - 1.0)
+    for line in axes.get_lines()[: len(ends)]:
+        name = line.get_label()
+        x, y = 1.04, places[name] - too_high
+        look = {"color": line.get_color(), "ls": line.get_linestyle(), "lw": min(line.get_linewidth(), 4)}
+        axes.plot([x, x + 0.1], [y, y], transform=axes.transAxes, clip_on=False, **look)
+        axes.text(x + 0.12, y, name, transform=axes.transAxes, va="center", fontsize=9)
+
+
+def _finding(runs):
+    ends = {name: run[0][-1] for name, run in runs.items() if len(run[0])}
+    if not ends:
+        return "Accuracy of the runs"
+    best = min(ends, key=ends.get)
+    accuracies = runs[best][1]
+    right = f", {100 * accuracies[-1]:.1f} % right" if len(accuracies) else ""
+    return f"{best[0].upper()}{best[1:]} ends with the lowest loss: {ends[best]:.3g}{right}"

@@ -1,0 +1,165 @@
+"""Who computed, communicated and waited when: one lane per rank, an arrow per message."""
+
+import numpy as np
+from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.legend_handler import HandlerTuple
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.patheffects import withStroke
+
+from labkit.figures.finding import finding
+from labkit.figures.spans import KINDS, by_rank, extent, is_timed, merged, spans, tracks
+from labkit.figures.style import WAIT, figure, half_opaque, in_style, rank_colour
+from labkit.figures.units import unit
+
+WIDTH = 9.0  # inches
+LANE = 0.36  # half the height of a lane; the lanes are 1 apart
+PIXELS = 700  # of the time axis: what is thinner than one of them is drawn with its neighbours
+MOST_TRACKS = 3
+"""How many operations of one rank are drawn beside each other where they overlap."""
+LEAST = 0.01  # a smaller share of a bar is not drawn
+LETTER = 0.07  # inches: the width of one in a bar
+
+
+@in_style
+def timeline(trace, title=None):
+    """Draw a trace. Returns a Figure.
+
+    Compute has the colour of the rank, communication the same half-opaque, waiting is pale grey. Where
+    a rank lacked a core, only that part of its bar is filled that it had one. Operations that overlap on
+    a rank lie below each other. An arrow goes from the start of a send to the end of its receive; a
+    black line marks the critical path. What is thinner than a pixel is drawn as the mix that it is.
+    `title`: if not given, what the trace shows most: who waits for whom, or for a core.
+    """
+    ranks = trace.world_size
+    height = 1.35 + ranks * min(0.55, max(0.16, 4.8 / ranks))
+    made, axes = figure(title or finding(trace), width=WIDTH, height=height)
+    start, end = extent(trace)
+    length = (end - start) or 1e-6
+    scale, name = unit(length)
+    timed = is_timed(trace)
+    drawn = set()
+    for rank, events in enumerate(by_rank(trace)):
+        rows = tracks(events, MOST_TRACKS, slack=length / PIXELS)
+        for row, track in enumerate(rows):
+            found = merged([span for event in track for span in spans(event, timed)], length / PIXELS)
+            bottom, full = rank + LANE - row * 2 * LANE / len(rows), 2 * LANE / len(rows)
+            drawn |= _bars(axes, rank, found, bottom, full, start, scale)
+            _names(axes, found, bottom - full / 2, start, scale, length, full * (height - 1.35) / ranks)
+    drawn |= _arrows(axes, trace, start, scale, length) | _critical_path(axes, trace, start, scale)
+    axes.set(xlim=(-0.005 * length / scale, 1.005 * length / scale), ylim=(ranks - 0.4, -0.6))
+    every = -(-ranks // 32)
+    axes.set_yticks(range(0, ranks, every), [f"rank {rank}" for rank in range(0, ranks, every)])
+    axes.set_xlabel(f"time since the first event ({name})")
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    legend(made, drawn, [rank_colour(rank) for rank in range(ranks)])
+    return made
+
+
+def _bars(axes, rank, found, bottom, full, start, scale):
+    """The spans of one track, each kind as one artist; returns the kinds that there are."""
+    corners = {kind: [] for kind in KINDS}
+    for span in found:
+        low = bottom
+        for kind in KINDS:
+            share = span.shares.get(kind, 0.0)
+            high = low - full * share
+            if share > LEAST:
+                left, right = (span.start - start) / scale, (span.end - start) / scale
+                corners[kind].append([(left, low), (left, high), (right, high), (right, low)])
+            low = high
+    for kind, boxes in corners.items():
+        if boxes:
+            bars = PolyCollection(boxes, **look(kind, rank_colour(rank)), zorder=2)
+            bars.set_gid(f"rank {rank}: {kind}")
+            axes.add_collection(bars)
+    return {kind for kind, boxes in corners.items() if boxes}
+
+
+def look(kind: str, colour) -> dict:
+    """How a kind of time is drawn in every figure, for the rank that has that colour."""
+    return {
+        "compute": {"facecolor": colour, "linewidth": 0},
+        "off the CPU": {"facecolor": "white", "edgecolor": colour, "hatch": "//////", "linewidth": 0},
+        "communication": {"facecolor": half_opaque(colour), "linewidth": 0},
+        "waiting": {"facecolor": WAIT, "linewidth": 0},
+    }[kind]
+
+
+def _names(axes, found, middle, start, scale, length, inches):
+    """What an operation is called, where its bar has room for it."""
+    if inches < 0.16:
+        return
+    for span in found:
+        said = span.event and (span.event.label or span.event.verb)
+        room = (span.end - span.start) / length * (WIDTH - 1)
+        if said and "compute" not in span.shares and room > LETTER * (len(said) + 1):
+            x = ((span.start + span.end) / 2 - start) / scale
+            name = axes.text(x, middle, said, ha="center", va="center", fontsize=8, zorder=6)
+            halo = WAIT if "waiting" in span.shares else half_opaque(rank_colour(span.event.rank))
+            name.set_path_effects([withStroke(linewidth=2, foreground=halo)])  # an arrow may cross it
+
+
+def _arrows(axes, trace, start, scale, length):
+    ends, step = {}, 2 * length / scale / PIXELS  # arrows that lie on each other are drawn once
+    for send, recv in trace.messages:
+        there, here = (send.start - start) / scale, (recv.end - start) / scale
+        same = (send.rank, recv.rank, round(there / step), round(here / step))
+        ends[same] = (there, send.rank, here, recv.rank)
+    if not ends:
+        return set()
+    left, source, right, to = np.array(list(ends.values())).T
+    way = np.sign(to - source)
+    y = source + way * LANE / 2
+    thin = 0.7 if trace.world_size > 8 else 1.0
+    style = {"width": 0.012 * thin, "headwidth": 7, "headlength": 8, "headaxislength": 7, "minlength": 0}
+    arrows = axes.quiver(
+        left,
+        y,
+        right - left,
+        to - way * LANE - y,
+        angles="xy",
+        scale_units="xy",
+        scale=1,
+        units="inches",
+        color="black",
+        path_effects=[withStroke(linewidth=1, foreground="white")],  # rank 7 is black too
+        zorder=5,
+        **style,
+    )
+    arrows.set_gid("messages")
+    axes.plot(left, y, "o", color="black", markersize=3 * thin, mec="white", mew=0.4, zorder=5)
+    return {"message"}
+
+
+def _critical_path(axes, trace, start, scale):
+    """A thick line below each operation that the end depended on; thin ones lead from rank to rank."""
+    works, jumps = [], []
+    before = None
+    for event in trace.critical_path():
+        y, begin = event.rank + LANE + 0.07, event.start + event.waiting  # no end ever depends on waiting
+        begin, end = (begin - start) / scale, (event.end - start) / scale
+        if before:
+            begin = max(begin, before[0])
+        if end - begin > 1e-9:
+            works.append([(begin, y), (end, y)])
+            jumps += [[before, (begin, y)]] if before else []
+            before = (end, y)
+    for lines, width, gid in (works, 2.5, "critical path"), (jumps, 1, "critical path, from rank to rank"):
+        axes.add_collection(LineCollection(lines, linewidths=width, colors="black", zorder=1, gid=gid))
+    return {"critical path"} if works else set()
+
+
+def legend(made, drawn, colours):
+    """Say below the figure what is drawn; what has the colour of its rank is shown in three of them."""
+    colours = list(dict.fromkeys(colours))[:3]
+    handles = {kind: tuple(Patch(**look(kind, colour)) for colour in colours) for kind in KINDS}
+    handles["waiting"] = Patch(**look("waiting", WAIT))
+    handles["message"] = Line2D([], [], color="black", lw=0.8, marker=">", markersize=5)
+    handles["critical path"] = Line2D([], [], color="black", lw=2.5)
+    labels = [name for name in handles if name in drawn]
+    where = {"loc": "outside lower left", "ncols": 6, "fontsize": 9, "handlelength": 2.2}
+    side_by_side = {tuple: HandlerTuple(ndivide=None, pad=0)}
+    if labels:
+        made.legend([handles[name] for name in labels], labels, handler_map=side_by_side, **where)

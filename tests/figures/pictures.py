@@ -1,0 +1,95 @@
+"""Every figure that is drawn from a trace or from states: what is compared, and what the gallery shows.
+
+python -m tests.figures.pictures             draws all of them at 2, 4 and 16 ranks into tests/figures/gallery
+python -m tests.figures.pictures --baseline  draws them anew, small, as what the tests compare with
+"""
+
+import math
+import sys
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+
+import matplotlib
+from PIL import Image
+
+from labkit.figures import animation, curves, data_state, step_time, steps, timeline, traffic
+from labkit.trace import Trace
+
+from . import states, traces
+
+HERE = Path(__file__).parent
+RELEASE = HERE / "baseline" / "matplotlib.txt"
+"""The release that drew the baselines; from one to the next letters change, and with them all places."""
+WORLD_SIZES = (2, 4, 16)
+SMALL, TALLEST = 45, 480  # dots per inch of what is compared, and dots at most
+
+
+def release():
+    return ".".join(matplotlib.__version__.split(".")[:2])
+
+
+def runs(count):
+    """Curves of as many runs, each a little worse than the one before."""
+    found = {}
+    for run in range(count):
+        losses = [2.3 * math.exp(-step / (60 + 9 * run)) + 0.02 + 0.002 * run for step in range(200)]
+        accuracies = [0.98 - 0.6 * math.exp(-epoch / (2 + 0.2 * run)) for epoch in range(10)]
+        found[f"{run + 1} ranks" if run else "one process"] = (losses, accuracies)
+    return found
+
+
+def mixed(world_size):
+    """Messages and two kinds of collectives in one trace."""
+    sums = traces.straggler(world_size).events
+    spread = tuple(replace(event, verb="broadcast") for event in sums if event.verb == "all_reduce")
+    return Trace(world_size, traces.naive(world_size).events + sums + spread)
+
+
+def frame(world_size):
+    """The middle frame of an animation."""
+    found = states.ring(world_size)
+    moving = animation(found, "Ring all-reduce, step by step")
+    moving._draw_was_started = True  # or it warns that nobody looked at it
+    moving._func(len(found) // 2)
+    return moving._fig
+
+
+PICTURES = {
+    **{f"timeline_{name}": (lambda n, make=make: timeline(make(n))) for name, make in traces.TRACES.items()},
+    "traffic": lambda n: traffic(mixed(n)),
+    "data_state": lambda n: data_state(
+        *states.collectives(n), "Who holds what before and after a collective"
+    ),
+    "steps": lambda n: steps(states.ring(n), "A ring all-reduce sends one chunk per rank and step"),
+    "animation": frame,
+    "curves": lambda n: curves(runs(n)),
+    "step_time": lambda n: step_time(traces.ddp(n), steps=2),
+    "step_time_of_runs": lambda n: step_time(
+        {f"{k} ranks": traces.straggler(k) for k in range(2, n + 2)}, steps=3
+    ),
+}
+
+
+def write_small(made, path: Path):
+    """The picture with few dots and few colours: a baseline is kept for ever."""
+    file = BytesIO()
+    made.savefig(file, format="png", dpi=min(SMALL, TALLEST / made.get_figheight()))
+    Image.open(file).convert("RGB").quantize(64, dither=Image.Dither.NONE).save(path, optimize=True)
+
+
+def main(folder: Path, write):
+    matplotlib.use("Agg")
+    folder.mkdir(exist_ok=True)
+    for name, draw in PICTURES.items():
+        for world_size in WORLD_SIZES:
+            write(draw(world_size), folder / f"{name}_{world_size}.png")
+    print(f"{len(PICTURES) * len(WORLD_SIZES)} pictures in tests/figures/{folder.name}")
+
+
+if __name__ == "__main__":
+    if "--baseline" in sys.argv:
+        main(HERE / "baseline", write_small)
+        RELEASE.write_text(release() + "\n")
+    else:
+        main(HERE / "gallery", lambda made, path: made.savefig(path))
