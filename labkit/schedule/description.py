@@ -18,7 +18,7 @@ class Send:
     chunk: Chunk
 
     def __str__(self):
-        return f"send {short(self.chunk)} to {self.to}"
+        return f"send {short(self.chunk)} to r{self.to}"
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Recv:
     into: Chunk | None = None
 
     def __str__(self):
-        return f"get {short(self.chunk)} from {self.source}{_into(self)}"
+        return f"get {short(self.chunk)} from r{self.source}{_into(self)}"
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Reduce:
     into: Chunk | None = None
 
     def __str__(self):
-        origin = "" if self.source is None else f" from {self.source}"
+        origin = "" if self.source is None else f" from r{self.source}"
         return f"add {short(self.chunk)}{origin}{_into(self)}"
 
 

@@ -47,11 +47,12 @@ class Rounds:
             ends = np.broadcast_arrays(one.source, one.to, one.first, one.last)
             found = list(zip(*(array.tolist() for array in ends), strict=True))
             for source, to, first, last in found:
-                steps[source][-1] += (Send(to, _chunk(first, last)),)
+                steps[source][-1] += (Send(to, chunk_range(first, last)),)
             for source, to, first, last in found:
-                steps[to][-1] += (receive(source, _chunk(first, last)),)
+                steps[to][-1] += (receive(source, chunk_range(first, last)),)
         return Schedule(steps, self.chunks)
 
 
-def _chunk(first: int, last: int) -> int | range:
+def chunk_range(first: int, last: int) -> int | range:
+    """How operations name the chunks from first to last - 1."""
     return first if last - first == 1 else range(first, last)
