@@ -24,35 +24,30 @@ class Budget:
 
 
 def over_budget(schedule: Schedule, budget: Budget) -> Iterator[Violation]:
-    in_all = 0
+    """Each rank that exceeds a limit, with the first step in which it does."""
+    tensor, in_all = (budget.nbytes, budget.itemsize), 0
     for rank, steps in enumerate(schedule.steps):
-        if budget.steps is not None and len(steps) > budget.steps:
-            text = f"Rank {rank} takes {len(steps)} steps, and step {budget.steps} is past the budget of {budget.steps}."
-            yield Violation("too many steps", (rank,), budget.steps, text)
         sizes = (
-            sum(
-                chunk_bytes(schedule, op.chunk, budget.nbytes, budget.itemsize)
-                for op in step
-                if isinstance(op, Send)
-            )
+            sum(chunk_bytes(schedule, op.chunk, *tensor) for op in step if isinstance(op, Send))
             for step in steps
         )
         sent = list(accumulate(sizes))
         in_all += sent[-1] if sent else 0
-        used = list(memory_use(schedule, rank, budget.nbytes, budget.itemsize))[1:]
-        for kind, verb, counts, limit in (
-            ("too many bytes", "has sent", sent, budget.bytes_per_rank),
-            ("too much memory", "holds", used, budget.memory_per_rank),
+        _, *held = memory_use(schedule, rank, *tensor)
+        for kind, counts, limit, text in (
+            ("too many steps", range(1, len(steps) + 1), budget.steps, "takes {} steps, not at most {}"),
+            ("too many bytes", sent, budget.bytes_per_rank, "sends {:,} bytes, not at most {:,}"),
+            ("too much memory", held, budget.memory_per_rank, "holds {:,} bytes, not at most {:,}"),
         ):
             n = next((n for n, count in enumerate(counts) if limit is not None and count > limit), None)
             if n is not None:
-                most = max(counts)
-                text = (
-                    f"Rank {rank} {verb} {counts[n]:,} bytes in step {n}, over the budget of {limit:,}; "
-                    f"its most is {most:,}."
+                said = text.format(max(counts), limit)
+                yield Violation(
+                    kind, (rank,), n, f"Rank {rank} {said}: step {n} is the first over the budget."
                 )
-                yield Violation(kind, (rank,), n, text)
     if budget.bytes_in_all is not None and in_all > budget.bytes_in_all:
-        ranks = tuple(range(schedule.world_size))
-        text = f"All ranks together send {in_all:,} bytes, over the budget of {budget.bytes_in_all:,}."
-        yield Violation("too many bytes", ranks, max(map(len, schedule.steps)) - 1, text)
+        said = f"Ranks 0 to {schedule.world_size - 1} send {in_all:,} bytes in all"
+        text = f"{said}, not at most {budget.bytes_in_all:,}, by the last step."
+        yield Violation(
+            "too many bytes", tuple(range(schedule.world_size)), max(map(len, schedule.steps)) - 1, text
+        )

@@ -26,7 +26,7 @@ def missing_data(schedule: Schedule) -> list[Violation]:
 
 
 def wrong_sums(schedule: Schedule) -> Iterator[Violation]:
-    """Every chunk that, at the end, is not the sum of each rank's part once; a schedule that never gets stuck."""
+    """Every chunk that does not end as the sum of each rank's part once; for a schedule that ends."""
     memories, doubled = _parts(schedule), {}
     for rank, n, memory in interpret(schedule, memories, join, lambda *_: ()):
         for operation in schedule.steps[rank][n]:
@@ -42,7 +42,8 @@ def wrong_sums(schedule: Schedule) -> Iterator[Violation]:
             lacks = sorted(set(range(schedule.world_size)) - set(parts))
             if (rank, chunk) in doubled:
                 n = doubled[rank, chunk]
-                text = f"Rank {rank} counts rank {_twice(parts)}'s part of {label(chunk)} twice from step {n} on."
+                whose = _twice(parts)
+                text = f"Rank {rank} counts rank {whose}'s part of {label(chunk)} twice from step {n} on."
                 yield Violation("counted twice", (rank,), n, text)
             if lacks:
                 whose = ", ".join(map(str, lacks))

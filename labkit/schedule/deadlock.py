@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from labkit.schedule.description import Schedule, Send, label
-from labkit.schedule.rendezvous import partners, peer, progress
+from labkit.schedule.rendezvous import partners, progress
 from labkit.schedule.violation import Violation
 
 
@@ -38,5 +38,5 @@ def _wait(schedule, partner, at, rank) -> tuple[int | None, str]:
         if at[other] < when:
             what = label(operation.chunk)
             verb = f"sends {what} to" if isinstance(operation, Send) else f"expects {what} from"
-            return other, f"{verb} rank {peer(operation)}"
+            return other, f"{verb} rank {operation.peer}"
     return None, ""

@@ -17,6 +17,10 @@ class Send:
     to: int
     chunk: Chunk
 
+    @property
+    def peer(self) -> int:
+        return self.to
+
     def __str__(self):
         return f"send {short(self.chunk)} to r{self.to}"
 
@@ -28,6 +32,10 @@ class Recv:
     source: int
     chunk: Chunk
     into: Chunk | None = None
+
+    @property
+    def peer(self) -> int:
+        return self.source
 
     def __str__(self):
         return f"get {short(self.chunk)} from r{self.source}{_into(self)}"
@@ -45,6 +53,10 @@ class Reduce:
     chunk: Chunk
     into: Chunk | None = None
 
+    @property
+    def peer(self) -> int | None:
+        return self.source
+
     def __str__(self):
         origin = "" if self.source is None else f" from r{self.source}"
         return f"add {short(self.chunk)}{origin}{_into(self)}"
@@ -56,6 +68,7 @@ class Copy:
 
     chunk: Chunk
     into: Chunk
+    peer = None
 
     def __str__(self):
         return f"copy {short(self.chunk)}{_into(self)}"
@@ -73,12 +86,14 @@ class Compute:
     reads: tuple[Chunk, ...] = ()
     produces: tuple[Chunk, ...] = ()
     frees: tuple[Chunk, ...] = ()
+    peer = None
 
     def __str__(self):
         return self.label
 
 
 Operation = Send | Recv | Reduce | Copy | Compute
+"""`peer` is the rank at the other end of a message, None for what needs no other rank."""
 Step = tuple[Operation, ...]
 
 

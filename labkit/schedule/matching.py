@@ -5,41 +5,40 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from labkit.schedule.description import Schedule, Send, label
-from labkit.schedule.rendezvous import messages, partners, peer
+from labkit.schedule.rendezvous import messages, partners
 from labkit.schedule.violation import Violation
 
 
 def wrong_peers(schedule: Schedule) -> Iterator[Violation]:
+    """Messages to or from a rank that does not exist, or the rank itself."""
     last = schedule.world_size - 1
     for rank in range(schedule.world_size):
         for (_, n, _), operation in messages(schedule, rank):
-            if peer(operation) == rank:
-                yield Violation("peer", (rank,), n, f"Rank {rank} names itself in step {n}: {operation}.")
-            elif not 0 <= peer(operation) <= last:
+            if operation.peer == rank or not 0 <= operation.peer <= last:
+                who = "itself" if operation.peer == rank else f"rank {operation.peer}, and the last is {last}"
                 yield Violation(
-                    "peer",
-                    (rank,),
-                    n,
-                    f"Rank {rank} names rank {peer(operation)} in step {n}; the last is {last}.",
+                    "wrong peer", (rank,), n, f"Rank {rank} in step {n} names {who}: {operation}."
                 )
 
 
 def lost_messages(schedule: Schedule) -> Iterator[Violation]:
+    """Sends that nobody receives, and receives that nobody sends."""
     met = partners(schedule)
     for rank in range(schedule.world_size):
         for position, operation in messages(schedule, rank):
-            other, n = peer(operation), position[1]
+            other, n = operation.peer, position[1]
             if position in met or other == rank or not 0 <= other < schedule.world_size:
                 continue
             what = label(operation.chunk)
             if isinstance(operation, Send):
-                text = f"Rank {rank} sends {what} to rank {other} in step {n}, and rank {other} never receives it."
+                text = f"Rank {rank} sends {what} to rank {other} in step {n}, which never receives it."
             else:
                 text = f"Rank {rank} waits in step {n} for {what} from rank {other}, which never sends it."
             yield Violation("lost message", (rank, other), n, text)
 
 
 def wrong_chunks(schedule: Schedule) -> Iterator[Violation]:
+    """Messages that their two ranks call by different names."""
     for position, other in partners(schedule).items():
         receive, send = (schedule.steps[rank][n][place] for rank, n, place in (position, other))
         if isinstance(send, Send) and receive.chunk != send.chunk:

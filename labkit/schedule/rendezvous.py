@@ -5,25 +5,17 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Iterator
 
-from labkit.schedule.description import Operation, Recv, Reduce, Schedule, Send
+from labkit.schedule.description import Recv, Reduce, Schedule, Send
 
 Position = tuple[int, int, int]
 """Rank, step, place of an operation in its step."""
-
-
-def peer(operation: Operation) -> int | None:
-    """The rank at the other end of a message; None for an operation that needs no other rank."""
-    match operation:
-        case Send(to=other) | Recv(source=other) | Reduce(source=other):
-            return other
-    return None
 
 
 def messages(schedule: Schedule, rank: int) -> Iterator[tuple[Position, Send | Recv | Reduce]]:
     """What a rank sends and receives, in order."""
     for n, step in enumerate(schedule.steps[rank]):
         for place, operation in enumerate(step):
-            if peer(operation) is not None:
+            if operation.peer is not None:
                 yield (rank, n, place), operation
 
 
@@ -51,7 +43,7 @@ def progress(schedule: Schedule, partner: dict[Position, Position]) -> Iterator[
     at = [0] * schedule.world_size
     expected = [  # per rank and step: the steps of other ranks that it meets
         [
-            [partner.get((rank, n, place)) for place, op in enumerate(step) if peer(op) is not None]
+            [partner.get((rank, n, place)) for place, op in enumerate(step) if op.peer is not None]
             for n, step in enumerate(steps)
         ]
         for rank, steps in enumerate(schedule.steps)

@@ -10,8 +10,8 @@ import simpy
 
 from labkit.schedule.checks import check
 from labkit.schedule.counts import chunk_bytes
-from labkit.schedule.description import Compute, Reduce, Schedule, Send, label
-from labkit.schedule.rendezvous import partners, peer
+from labkit.schedule.description import Chunk, Compute, Operation, Reduce, Schedule, Send, label
+from labkit.schedule.rendezvous import Position, partners
 from labkit.simulate.fabric import Fabric
 from labkit.simulate.network import Network
 from labkit.trace import COMPUTE, Event, Trace
@@ -20,107 +20,97 @@ Noise = Callable[[np.random.Generator, float], float]
 """From a rank's own random numbers and the planned seconds of a `Compute` to the seconds that it takes."""
 
 
-class _Message:
-    """One message: each of its ranks enters in its time, the second one starts it."""
+class Message:
+    """One message under way: from the moment when the first of its ranks is in the step that names it."""
 
-    def __init__(self, env: simpy.Environment, source: int, to: int, size: int, sequence: int):
-        self.source, self.to, self.size, self.sequence = source, to, size, sequence
-        self.entered = {}
-        self.done = env.event()
-        self.end = 0.0
+    __slots__ = ("arrived", "bytes", "met", "sequence")
+
+    def __init__(self, arrived: simpy.Event, nbytes: int, sequence: int):
+        self.arrived, self.bytes, self.sequence = arrived, nbytes, sequence
+        self.met = None  # when the second of its ranks came
+
+
+class Cluster:
+    """One run of a schedule."""
+
+    def __init__(self, schedule: Schedule, network: Network, nbytes: int, itemsize: int):
+        self.env = simpy.Environment()
+        self.events: list[Event] = []
+        self._schedule, self._network = schedule, network
+        self._tensor = nbytes, itemsize
+        self._partner = partners(schedule)
+        self._fabric = Fabric(self.env)
+        self._routes: dict[tuple[int, int], tuple[float, tuple[int, ...]]] = {}
+        self._sizes: dict[Chunk, int] = {}
+        self._waiting: dict[Position, Message] = {}
+        self._count: Counter[tuple[int, int]] = Counter()
+
+    def rank(self, rank: int, begin: float, seconds: Callable[[float], float]):
+        """The life of one rank, a SimPy process; `seconds` says how long a planned time takes."""
+        yield self.env.timeout(begin)
+        for n, step in enumerate(self._schedule.steps[rank]):
+            entered = self.env.now
+            messages = [
+                (operation, self._enter((rank, n, place), operation))
+                for place, operation in enumerate(step)
+                if operation.peer is not None
+            ]
+            for operation in step:
+                if isinstance(operation, Compute):
+                    since, length = self.env.now, seconds(operation.seconds)
+                    yield self.env.timeout(length)
+                    self.events.append(
+                        Event(rank, COMPUTE, since, self.env.now, cpu=length, label=operation.label)
+                    )
+            for _, message in messages:
+                yield message.arrived
+            self.events += [_event(rank, entered, *each) for each in messages]
+            added = sum(message.bytes for operation, message in messages if isinstance(operation, Reduce))
+            if added and self._network.gamma:
+                yield self.env.timeout(added * self._network.gamma)
+
+    def _enter(self, position: Position, operation: Operation) -> Message:
+        """A rank comes to the step that names a message; the second one to come starts it."""
+        source, to = (position[0], operation.peer)[:: 1 if isinstance(operation, Send) else -1]
+        message = self._waiting.pop(position, None)
+        if message is None:
+            size = self._sizes.get(operation.chunk)
+            if size is None:
+                size = chunk_bytes(self._schedule, operation.chunk, *self._tensor)
+                self._sizes[operation.chunk] = size
+            message = Message(self.env.event(), size, self._count[source, to])
+            self._count[source, to] += 1
+            if position in self._partner:  # else a lost message: the rank waits for ever
+                self._waiting[self._partner[position]] = message
+            return message
+        message.met = self.env.now
+        alpha, links = self._route(source, to)
+        delay = self.env.timeout(alpha)
+        delay.callbacks.append(lambda _: self._fabric.send(links, message.bytes, message.arrived))
+        return message
+
+    def _route(self, source: int, to: int) -> tuple[float, tuple[int, ...]]:
+        if (source, to) not in self._routes:
+            alpha, links = self._network.route(source, to)
+            numbers = tuple(self._fabric.link(link, self._network.capacity(link[0])) for link in links)
+            self._routes[source, to] = alpha, numbers
+        return self._routes[source, to]
 
 
 def simulate_schedule(
-    schedule: Schedule,
-    network: Network,
-    nbytes: int,
-    itemsize: int,
-    start,
-    noise: Noise | None,
-    seed: int,
+    schedule: Schedule, network: Network, nbytes: int, itemsize: int, start, noise: Noise | None, seed: int
 ) -> Trace:
     """See `labkit.simulate.simulate`."""
-    env = simpy.Environment()
-    met = _messages(env, schedule, nbytes, itemsize)
-    wires = _Wires(env, network, set(met.values()))
-    begin = np.broadcast_to(np.asarray(start, dtype=float), schedule.world_size)
-    events: list[Event] = []
+    cluster = Cluster(schedule, network, nbytes, itemsize)
+    begin = np.broadcast_to(np.asarray(start, dtype=float), schedule.world_size).tolist()
     ranks = [
-        env.process(
-            _rank(
-                env,
-                schedule,
-                rank,
-                float(begin[rank]),
-                met,
-                wires,
-                _clock(noise, seed, rank),
-                network.gamma,
-                events,
-            )
-        )
+        cluster.env.process(cluster.rank(rank, begin[rank], _clock(noise, seed, rank)))
         for rank in range(schedule.world_size)
     ]
-    env.run()
+    cluster.env.run()
     if any(rank.is_alive for rank in ranks):
         check(schedule)
-    events.sort(key=lambda event: (event.start, event.rank))
-    return Trace(schedule.world_size, tuple(events))
-
-
-def _rank(env, schedule, rank, begin, met, wires, seconds, gamma, events):
-    """The life of one rank, as a SimPy process."""
-    yield env.timeout(begin)
-    for n, step in enumerate(schedule.steps[rank]):
-        entered, waits, added, recorded = env.now, [], 0, []
-        for place, operation in enumerate(step):
-            message = met.get((rank, n, place))
-            if message:
-                wires.enter(message, rank)
-                waits.append(message.done)
-                recorded.append((operation, message))
-                added += message.size if isinstance(operation, Reduce) else 0
-            elif peer(operation) is not None:
-                waits.append(env.event())  # a lost message: the rank stays here
-        for operation in step:
-            if isinstance(operation, Compute):
-                since, length = env.now, seconds(operation.seconds)
-                yield env.timeout(length)
-                events.append(Event(rank, COMPUTE, since, env.now, cpu=length, label=operation.label))
-        for wait in waits:
-            yield wait
-        events.extend(_event(operation, message, rank, entered) for operation, message in recorded)
-        if added and gamma:
-            yield env.timeout(added * gamma)
-
-
-def _event(operation, message: _Message, rank: int, entered: float) -> Event:
-    sends = isinstance(operation, Send)
-    return Event(
-        rank,
-        "send" if sends else "recv",
-        entered,
-        message.end,
-        peers=(message.to if sends else message.source,),
-        bytes=message.size,
-        sequence=message.sequence,
-        waiting=max(message.entered.values()) - entered,
-        label=label(operation.chunk),
-    )
-
-
-def _messages(env, schedule: Schedule, nbytes: int, itemsize: int) -> dict[tuple[int, int, int], _Message]:
-    """From the position of each send, and of its receive, to their message."""
-    met, count = {}, Counter()
-    for position, other in partners(schedule).items():
-        rank, n, place = position
-        operation = schedule.steps[rank][n][place]
-        if isinstance(operation, Send):
-            pair = rank, other[0]
-            size = chunk_bytes(schedule, operation.chunk, nbytes, itemsize)
-            met[position] = met[other] = _Message(env, *pair, size, count[pair])
-            count[pair] += 1
-    return met
+    return Trace(schedule.world_size, tuple(sorted(cluster.events, key=lambda one: (one.start, one.rank))))
 
 
 def _clock(noise: Noise | None, seed: int, rank: int) -> Callable[[float], float]:
@@ -131,30 +121,15 @@ def _clock(noise: Noise | None, seed: int, rank: int) -> Callable[[float], float
     return lambda seconds: noise(random, seconds)
 
 
-class _Wires:
-    """The links by number, and the latency before a message comes to them."""
-
-    def __init__(self, env: simpy.Environment, network: Network, messages: set[_Message]):
-        self._env = env
-        pairs = {(message.source, message.to) for message in messages}
-        costs = {pair: network.cost(*pair) for pair in pairs}
-        numbers = {}
-        for _, links in costs.values():
-            for link in links:
-                numbers.setdefault(link, len(numbers) + 1)
-        most = max((len(links) for _, links in costs.values()), default=1)
-        self._costs = {
-            pair: (alpha, tuple(numbers[link] for link in links) + (0,) * (most - len(links)))
-            for pair, (alpha, links) in costs.items()
-        }
-        capacity = np.array([np.inf, *(network.capacity(name) for name, _ in numbers)])
-        self._fabric = Fabric(env, capacity, most)
-
-    def enter(self, message: _Message, rank: int) -> None:
-        """A rank has come to the step that names the message."""
-        message.entered[rank] = self._env.now
-        if len(message.entered) == 2:
-            alpha, links = self._costs[message.source, message.to]
-            message.done.callbacks.append(lambda _: setattr(message, "end", self._env.now))
-            delay = self._env.timeout(alpha)
-            delay.callbacks.append(lambda _: self._fabric.send(links, message.size, message.done))
+def _event(rank: int, entered: float, operation: Operation, message: Message) -> Event:
+    return Event(
+        rank,
+        "send" if isinstance(operation, Send) else "recv",
+        entered,
+        message.arrived.value,
+        peers=(operation.peer,),
+        bytes=message.bytes,
+        sequence=message.sequence,
+        waiting=message.met - entered,
+        label=label(operation.chunk),
+    )

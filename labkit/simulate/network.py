@@ -42,18 +42,18 @@ class Network:
         """Whether ranks can hold each other up on a link, even if each sends and receives one message."""
         return self.switch is not None or not self.full_duplex or self.ranks_per_nic > 1
 
-    def cost(self, source: int, to: int) -> tuple[float, tuple[tuple[str, int], ...]]:
+    def route(self, source: int, to: int) -> tuple[float, tuple[tuple[str, int], ...]]:
         """Latency of a message, and the links that it takes."""
         here, there = source // self.ranks_per_nic, to // self.ranks_per_nic
         if here == there and self.inside:
-            alpha, links = self.inside.cost(source, to)
+            alpha, links = self.inside.route(source, to)
             return alpha, tuple(("inside " + link, number) for link, number in links)
         names = ("out", "in") if self.full_duplex else ("link", "link")
         links = (names[0], here), (names[1], there)
         return self.alpha, (*links, ("switch", 0)) if self.switch else links
 
     def capacity(self, link: str) -> float:
-        """Bytes per second of a link that `cost` names."""
+        """Bytes per second of a link that `route` names."""
         if link.startswith("inside "):
             return self.inside.capacity(link.removeprefix("inside "))
         return self.switch if link == "switch" else self.bandwidth

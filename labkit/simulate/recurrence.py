@@ -55,12 +55,12 @@ def simulate_rounds(rounds: Rounds, network: Network, nbytes: int, itemsize: int
 def timed(
     rounds: Rounds, network: Network, nbytes: int, itemsize: int, ready: np.ndarray
 ) -> Iterator[tuple[Round, np.ndarray, np.ndarray, np.ndarray]]:
-    """Yield each round with when its messages began and ended, and their bytes, [M]; moves `ready` on, [R]."""
+    """Yield each round with its messages' begin, end and bytes, [M]; moves `ready` on, [R]."""
     if network.shared:
         raise LabError(
             f"{rounds.world_size} ranks without a queue on any link",
             "a network on which ranks share links",
-            "simulate(...) with at most a few hundred ranks, or a network with neither switch nor shared links",
+            "simulate(...), to some hundred ranks; or a network in which nothing is shared",
         )
     length = nbytes // itemsize
     for one in rounds.rounds():
