@@ -22,15 +22,17 @@ def wrong_peers(schedule: Schedule) -> Iterator[Violation]:
 
 
 def lost_messages(schedule: Schedule) -> Iterator[Violation]:
-    """Sends that nobody receives, and receives that nobody sends."""
-    met = partners(schedule)
+    """Sends that nobody receives, and receives that nobody sends: the first from each rank to each other."""
+    met, told = partners(schedule), set()
     for rank in range(schedule.world_size):
         for position, operation in messages(schedule, rank):
-            other, n = operation.peer, position[1]
-            if position in met or other == rank or not 0 <= other < schedule.world_size:
+            other, n, sends = operation.peer, position[1], isinstance(operation, Send)
+            exists = other != rank and 0 <= other < schedule.world_size
+            if position in met or not exists or (rank, other, sends) in told:
                 continue
+            told.add((rank, other, sends))
             what = label(operation.chunk)
-            if isinstance(operation, Send):
+            if sends:
                 text = f"Rank {rank} sends {what} to rank {other} in step {n}, which never receives it."
             else:
                 text = f"Rank {rank} waits in step {n} for {what} from rank {other}, which never sends it."
