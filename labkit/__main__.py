@@ -9,7 +9,7 @@ import psutil
 
 from labkit import processes
 
-BENCHMARKS = ("collectives", "ready")
+BENCHMARKS = ("collectives", "ready", "simulate")
 
 
 def main(argv: list[str] | None = None) -> int:

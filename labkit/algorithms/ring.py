@@ -47,8 +47,9 @@ def ring_rounds(world_size: int) -> Rounds:
 def ring(world_size: int) -> Schedule:
     """The same as a schedule.
 
-    >>> print(ring(3))
-    step  rank 0                   rank 1                   rank 2
-       0  send 0 to 1; add 2 from 2  send 1 to 2; add 0 from 0  send 2 to 0; add 1 from 1
+    >>> print(ring(2))
+    step  rank 0                       rank 1
+       0  send 0 to r1; add 1 from r1  send 1 to r0; add 0 from r0
+       1  send 1 to r1; get 0 from r1  send 0 to r0; get 1 from r0
     """
     return ring_rounds(world_size).schedule()

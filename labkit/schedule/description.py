@@ -109,11 +109,9 @@ class Schedule:
     parts of its own tensor; with `chunks` 0 it starts with nothing. Buffers that have a name are as large
     as the whole tensor, or `sizes` times as large. Built in lesson 06.
 
-    >>> Schedule([[Send(1, 0)], [Recv(0, 0)]])
-    Schedule(2 ranks, 1 step, 1 chunk)
-    >>> print(_)
-    step  rank 0       rank 1
-       0  send 0 to 1  get 0 from 0
+    >>> print(Schedule([[Send(1, 0)], [Recv(0, 0)]]))
+    step  rank 0        rank 1
+       0  send 0 to r1  get 0 from r0
     """
 
     steps: tuple[tuple[Step, ...], ...]

@@ -32,7 +32,6 @@ def finish_times(
 def simulate_rounds(rounds: Rounds, network: Network, nbytes: int, itemsize: int, start) -> Trace:
     """Every message of every round as two events; for some hundred ranks."""
     ready = np.broadcast_to(np.asarray(start, dtype=float), rounds.world_size).copy()
-    entered = ready.copy()
     events, count = [], Counter()
     for one, begin, end, sizes in timed(rounds, network, nbytes, itemsize, ready):
         rows = np.broadcast_arrays(one.source, one.to, begin, end, sizes, one.first, one.last)
@@ -45,9 +44,8 @@ def simulate_rounds(rounds: Rounds, network: Network, nbytes: int, itemsize: int
             }
             count[source, to] += 1
             for rank, verb, other in ((source, "send", to), (to, "recv", source)):
-                at = float(entered[rank])
+                at = float(ready[rank])
                 events.append(Event(rank, verb, at, peers=(other,), waiting=begun - at, **shared))
-        entered[:] = ready
     events.sort(key=lambda event: (event.start, event.rank))
     return Trace(rounds.world_size, tuple(events))
 
@@ -55,7 +53,7 @@ def simulate_rounds(rounds: Rounds, network: Network, nbytes: int, itemsize: int
 def timed(
     rounds: Rounds, network: Network, nbytes: int, itemsize: int, ready: np.ndarray
 ) -> Iterator[tuple[Round, np.ndarray, np.ndarray, np.ndarray]]:
-    """Yield each round with its messages' begin, end and bytes, [M]; moves `ready` on, [R]."""
+    """Yield each round with its messages' begin, end and bytes, [M]; then moves `ready` on, [R]."""
     if network.shared:
         raise LabError(
             f"{rounds.world_size} ranks without a queue on any link",
