@@ -2,8 +2,8 @@
 
     $ labkit bench simulate --rounds 5
 
-Each round runs all in turn; the numbers are medians over the rounds. The last two rows are one schedule in both
-simulators, and their ratio is the median of the ratios within each round.
+Each round runs all in turn; the numbers are medians over the rounds. The last two rows are one schedule in
+both simulators, and their ratio is the median of the ratios within each round.
 """
 
 import argparse

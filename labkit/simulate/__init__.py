@@ -50,7 +50,8 @@ def simulate(
     06.
 
     >>> from labkit.algorithms import ring
-    >>> simulate(ring(4), ETHERNET_1G, 4_000_000).events[-1].end
+    >>> trace = simulate(ring(4), ETHERNET_1G, 4_000_000)
+    >>> round(max(event.end for event in trace.events), 6)
     0.0483
     """
     if isinstance(schedule, Rounds):
