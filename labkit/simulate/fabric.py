@@ -38,6 +38,14 @@ def fair_rates(links: np.ndarray, capacity: np.ndarray) -> np.ndarray:
     return rate
 
 
+SLACK = 1e-4
+"""A message that shares links and lacks less than this part of itself ends with the one that ends now.
+
+Ranks that are nearly in step, because chunks differ by an element, stay in step; else every message of a
+large ring would end at a moment of its own, and each end settles all others anew.
+"""
+
+
 class _Alone:
     """A message that shares none of its links, so far: it needs no settling with others."""
 
@@ -56,6 +64,7 @@ class Fabric:
         self._alone: dict[int, _Alone] = {}  # by link
         self._links = np.zeros((0, LINKS), dtype=np.int64)  # the messages that share: [M, LINKS]
         self._left = np.zeros(0)  # bytes, [M]
+        self._size = np.zeros(0)
         self._rate = np.zeros(0)
         self._done: list[tuple[tuple[int, ...], simpy.Event]] = []
         self._new: list[tuple[tuple[int, ...], float, simpy.Event]] = []
@@ -112,17 +121,20 @@ class Fabric:
         now = self._env.now
         self._left -= self._rate * (now - self._since)
         self._since = now
-        ended = self._left <= self._rate * (1e-12 * now)  # within what rounding makes of `now`
+        rounding = self._rate * (1e-12 * now)
+        ended = self._left <= np.maximum(SLACK * self._size, rounding)
         if ended.any():
             for place in np.flatnonzero(ended).tolist():
                 self._end(*self._done[place])
             kept = ~ended
-            self._links, self._left = self._links[kept], self._left[kept]
+            self._links, self._left, self._size = self._links[kept], self._left[kept], self._size[kept]
             self._done = list(compress(self._done, kept.tolist()))
         if self._new:
             rows = [links + (NO_LINK,) * (LINKS - len(links)) for links, _, _ in self._new]
             self._links = np.concatenate([self._links, np.array(rows)])
-            self._left = np.concatenate([self._left, [size for _, size, _ in self._new]])
+            sizes = [size for _, size, _ in self._new]
+            self._left = np.concatenate([self._left, sizes])
+            self._size = np.concatenate([self._size, sizes])
             self._done += [(links, done) for links, _, done in self._new]
             self._new = []
         self._plan += 1
