@@ -9,7 +9,7 @@ import psutil
 
 from labkit import processes
 
-BENCHMARKS = ("collectives", "ready", "trace")
+BENCHMARKS = ("collectives", "ready", "simulate", "trace")
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -1,25 +1,42 @@
 """What the lessons build, one topic per file, under the name that the lesson gave it."""
 
 from labkit.algorithms.gradients import distance, gradient, mean_over_ranks
-from labkit.algorithms.naive import all_reduce_naive
+from labkit.algorithms.halving_doubling import (
+    all_reduce_halving_doubling,
+    halving_doubling,
+    halving_doubling_rounds,
+)
+from labkit.algorithms.naive import all_reduce_naive, naive
 from labkit.algorithms.ping_pong import fit_alpha_beta, ping_pong
 from labkit.algorithms.reduce_broadcast import all_reduce_reduce_broadcast, broadcast_from, reduce_to
+from labkit.algorithms.ring import all_reduce_ring, ring, ring_rounds
 from labkit.algorithms.shard import shard
 from labkit.algorithms.synchronous_sgd import in_step, sync_gradients, sync_initial_weights, train_epoch
+from labkit.algorithms.tree import all_reduce_tree, tree, tree_rounds
 
 __all__ = [
+    "all_reduce_halving_doubling",
     "all_reduce_naive",
     "all_reduce_reduce_broadcast",
+    "all_reduce_ring",
+    "all_reduce_tree",
     "broadcast_from",
     "distance",
     "fit_alpha_beta",
     "gradient",
+    "halving_doubling",
+    "halving_doubling_rounds",
     "in_step",
     "mean_over_ranks",
+    "naive",
     "ping_pong",
     "reduce_to",
+    "ring",
+    "ring_rounds",
     "shard",
     "sync_gradients",
     "sync_initial_weights",
     "train_epoch",
+    "tree",
+    "tree_rounds",
 ]

@@ -1,0 +1,86 @@
+"""All-reduce by recursive halving, then recursive doubling. Built in lesson 06.
+
+R. Rabenseifner, "Optimization of collective reduction operations", ICCS 2004; R. Thakur, R. Rabenseifner and
+W. Gropp, "Optimization of collective communication operations in MPICH", International Journal of High
+Performance Computing Applications 19(1), 2005.
+"""
+
+from itertools import accumulate
+
+import numpy as np
+import torch
+import torch.distributed as dist
+
+from labkit.schedule import Round, Rounds, Schedule
+
+
+def all_reduce_halving_doubling(x):
+    """Sum a contiguous x over all ranks, in place, in 2 log2(R) steps; each rank sends 2 (R - 1) / R of it.
+
+    Where R is no power of two, the ranks beyond the largest power P give their x to rank - P first, and get
+    the sum from it in the end. x has the same shape and dtype on every rank, and every rank calls. Built in
+    lesson 06.
+    """
+    rank, world_size = dist.get_rank(), dist.get_world_size()
+    power = 2 ** (world_size.bit_length() - 1)
+    if rank >= power:
+        dist.send(x, rank - power)
+        dist.recv(x, rank - power)
+        return
+    if rank + power < world_size:
+        received = torch.empty_like(x)
+        dist.recv(received, rank + power)
+        x += received
+    _halve_and_double(x.view(-1), rank, power)
+    if rank + power < world_size:
+        dist.send(x, rank + power)
+
+
+def _halve_and_double(x, rank, power):
+    edges = list(accumulate(map(len, x.tensor_split(power)), initial=0))
+    distances = [power >> n for n in range(1, power.bit_length())]
+    for distance in distances:
+        mine, theirs = (x[_block(edges, one, distance)] for one in (rank, rank ^ distance))
+        received = torch.empty_like(mine)
+        sending = dist.isend(theirs, rank ^ distance)
+        dist.recv(received, rank ^ distance)
+        sending.wait()
+        mine += received
+    for distance in reversed(distances):
+        mine, theirs = (x[_block(edges, one, distance)] for one in (rank, rank ^ distance))
+        sending = dist.isend(mine, rank ^ distance)
+        dist.recv(theirs, rank ^ distance)
+        sending.wait()
+
+
+def _block(edges, rank, length):
+    """The elements of the `length` chunks among which is the rank's own."""
+    first = rank // length * length
+    return slice(edges[first], edges[first + length])
+
+
+def halving_doubling_rounds(world_size: int) -> Rounds:
+    """The same for any number of ranks, one round at a time."""
+    power = 2 ** (world_size.bit_length() - 1)
+    rank, excess = np.arange(power), np.arange(power, world_size)
+    distances = [power >> n for n in range(1, power.bit_length())]
+
+    def rounds():
+        if len(excess):
+            yield Round(excess, excess - power, 0, power, add=True)
+        for distance in distances:
+            partner = rank ^ distance
+            first = partner // distance * distance
+            yield Round(rank, partner, first, first + distance, add=True)
+        for distance in reversed(distances):
+            first = rank // distance * distance
+            yield Round(rank, rank ^ distance, first, first + distance, add=False)
+        if len(excess):
+            yield Round(excess - power, excess, 0, power, add=False)
+
+    return Rounds(world_size, power, rounds)
+
+
+def halving_doubling(world_size: int) -> Schedule:
+    """The same as a schedule; a message of several chunks is one `range` of them."""
+    return halving_doubling_rounds(world_size).schedule()

@@ -1,0 +1,40 @@
+"""Schedules: communication as data, which is checked, counted, drawn, simulated, and run on real ranks.
+
+Per rank a tuple of steps, per step the operations that run at the same time, rendezvous semantics. Built in
+lesson 06.
+"""
+
+from labkit.schedule.budget import Budget
+from labkit.schedule.checks import check, violations
+from labkit.schedule.counts import boundary, chunk_bytes, peak_memory, sent_bytes, steps
+from labkit.schedule.description import Compute, Copy, Recv, Reduce, Schedule, Send, compute, label, table
+from labkit.schedule.rounds import Round, Rounds
+from labkit.schedule.runner import run
+from labkit.schedule.states import execute, states
+from labkit.schedule.violation import Violation
+
+__all__ = [
+    "Budget",
+    "Compute",
+    "Copy",
+    "Recv",
+    "Reduce",
+    "Round",
+    "Rounds",
+    "Schedule",
+    "Send",
+    "Violation",
+    "boundary",
+    "check",
+    "chunk_bytes",
+    "compute",
+    "execute",
+    "label",
+    "peak_memory",
+    "run",
+    "sent_bytes",
+    "states",
+    "steps",
+    "table",
+    "violations",
+]

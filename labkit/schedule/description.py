@@ -1,0 +1,197 @@
+"""A schedule is data: what every rank sends, receives and computes, in steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from labkit.errors import LabError
+
+Chunk = int | range | str
+"""A part of the tensor by its number, several neighbouring parts as one message, or a buffer by its name."""
+
+
+@dataclass(frozen=True)
+class Send:
+    """Send a chunk to another rank; ends when the receiver has taken it."""
+
+    to: int
+    chunk: Chunk
+
+    @property
+    def peer(self) -> int:
+        return self.to
+
+    def __str__(self):
+        return f"send {short(self.chunk)} to r{self.to}"
+
+
+@dataclass(frozen=True)
+class Recv:
+    """Receive the chunk that `source` sends under this name, and keep it there or in `into`."""
+
+    source: int
+    chunk: Chunk
+    into: Chunk | None = None
+
+    @property
+    def peer(self) -> int:
+        return self.source
+
+    def __str__(self):
+        return f"get {short(self.chunk)} from r{self.source}{_into(self)}"
+
+
+@dataclass(frozen=True)
+class Reduce:
+    """Receive a chunk and add it to one's own of that name, or to `into`.
+
+    `source` None takes the chunk from one's own memory. A buffer that does not exist yet starts as what
+    is added first.
+    """
+
+    source: int | None
+    chunk: Chunk
+    into: Chunk | None = None
+
+    @property
+    def peer(self) -> int | None:
+        return self.source
+
+    def __str__(self):
+        origin = "" if self.source is None else f" from r{self.source}"
+        return f"add {short(self.chunk)}{origin}{_into(self)}"
+
+
+@dataclass(frozen=True)
+class Copy:
+    """Copy a chunk within one's own memory."""
+
+    chunk: Chunk
+    into: Chunk
+    peer = None
+
+    def __str__(self):
+        return f"copy {short(self.chunk)}{_into(self)}"
+
+
+@dataclass(frozen=True)
+class Compute:
+    """Work that takes a time and changes what a rank holds: "forward 2" makes "activation 2".
+
+    What it `frees` is gone when the step ends.
+    """
+
+    label: str
+    seconds: float = 0.0
+    reads: tuple[Chunk, ...] = ()
+    produces: tuple[Chunk, ...] = ()
+    frees: tuple[Chunk, ...] = ()
+    peer = None
+
+    def __str__(self):
+        return self.label
+
+
+Operation = Send | Recv | Reduce | Copy | Compute
+"""`peer` is the rank at the other end of a message, None for what needs no other rank."""
+Step = tuple[Operation, ...]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Per rank its steps, per step the operations that run at the same time.
+
+    All operations of a step read before any of them writes. A step ends when all its operations have
+    ended, and a message passes when both its ranks are in the steps that name it (rendezvous). The n-th
+    send from a rank to another meets that one's n-th receive from it.
+
+    The tensor is cut into `chunks` parts as `torch.tensor_split` cuts it, and every rank starts with all
+    parts of its own tensor; with `chunks` 0 it starts with nothing. Buffers that have a name are as large
+    as the whole tensor, or `sizes` times as large. Built in lesson 06.
+
+    >>> print(Schedule([[Send(1, 0)], [Recv(0, 0)]]))
+    step  rank 0        rank 1
+       0  send 0 to r1  get 0 from r0
+    """
+
+    steps: tuple[tuple[Step, ...], ...]
+    chunks: int = 1
+    sizes: tuple[tuple[str, float], ...] = field(default=())
+
+    def __post_init__(self):
+        object.__setattr__(self, "steps", tuple(tuple(map(_step, steps)) for steps in self.steps))
+
+    @property
+    def world_size(self) -> int:
+        return len(self.steps)
+
+    def __add__(self, after: Schedule) -> Schedule:
+        """Every rank does its steps of this schedule, then those of the other."""
+        if self.world_size != after.world_size or 0 < self.chunks != after.chunks > 0:
+            raise LabError(
+                "one schedule after another",
+                f"{self!r} and {after!r}",
+                "join schedules of as many ranks and chunks; 0 chunks go with any number",
+            )
+        steps = (a + b for a, b in zip(self.steps, after.steps, strict=True))
+        return Schedule(steps, max(self.chunks, after.chunks), tuple(dict(self.sizes + after.sizes).items()))
+
+    def __repr__(self):
+        counts = ((self.world_size, "rank"), (max(map(len, self.steps), default=0), "step"))
+        words = [_count(*pair) for pair in (*counts, (self.chunks, "chunk"))]
+        return f"Schedule({', '.join(words)})"
+
+    def __str__(self):
+        return table(self)
+
+
+def compute(world_size: int, label: str, seconds: float) -> Schedule:
+    """One step in which every rank computes; `compute(...) + ring(...)` is a training step."""
+    return Schedule([[Compute(label, seconds)]] * world_size, chunks=0)
+
+
+def table(schedule: Schedule, ranks: range | None = None) -> str:
+    """One row per step, one column per rank (all of them, or those named)."""
+    ranks = range(schedule.world_size) if ranks is None else ranks
+    columns = [["step", *map(str, range(max(map(len, schedule.steps), default=0)))]]
+    for rank in ranks:
+        columns.append([f"rank {rank}", *("; ".join(map(str, step)) or "-" for step in schedule.steps[rank])])
+    height, widths = len(columns[0]), [max(map(len, column)) for column in columns]
+    columns = [column + [""] * (height - len(column)) for column in columns]
+    rows = (
+        [cells[0].rjust(widths[0]), *map(str.ljust, cells[1:], widths[1:])]
+        for cells in zip(*columns, strict=True)
+    )
+    return "\n".join("  ".join(row).rstrip() for row in rows)
+
+
+def label(chunk: Chunk) -> str:
+    """What a trace calls a chunk: "chunk 2", "chunks 0-3", or the buffer's own name."""
+    if isinstance(chunk, range) and len(chunk) != 1:
+        return f"chunks {short(chunk)}"
+    return chunk if isinstance(chunk, str) else f"chunk {short(chunk)}"
+
+
+def short(chunk: Chunk) -> str:
+    if isinstance(chunk, range):
+        return f"{chunk[0]}-{chunk[-1]}" if len(chunk) > 1 else "-".join(map(str, chunk))
+    return str(chunk)
+
+
+def _into(operation: Recv | Reduce | Copy) -> str:
+    return "" if operation.into is None else f" into {short(operation.into)}"
+
+
+def _step(step) -> Step:
+    """A step as a tuple, from any iterable, or from one operation that stands for itself."""
+    step = (step,) if isinstance(step, Operation) else tuple(step)
+    for operation in step:
+        if not isinstance(operation, Operation):
+            raise LabError(
+                "a step of a schedule", f"{operation!r} in it", "use Send, Recv, Reduce, Copy or Compute"
+            )
+    return step
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + "s" * (number != 1)

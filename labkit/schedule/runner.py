@@ -1,0 +1,88 @@
+"""Run a schedule on real ranks, with plain torch.distributed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from labkit.errors import LabError
+from labkit.schedule.counts import boundary, chunk_bytes, freed, target
+from labkit.schedule.description import Chunk, Compute, Copy, Recv, Reduce, Schedule, Send
+
+
+def run(schedule: Schedule, x, *, group=None, compute: Callable | None = None) -> dict:
+    """Do this rank's steps on its contiguous tensor x, in place; a collective of all ranks of the group.
+
+    x has the same shape and dtype on every rank. A `Compute` calls `compute(operation, memory)`, which reads
+    and fills `memory`, a dict from names of buffers to tensors; without it a `Compute` only takes its time.
+    Returns that dict. LabError if the group has another number of ranks, or x is not contiguous. Built in
+    lesson 06.
+    """
+    import torch.distributed as dist
+
+    rank, world_size = dist.get_rank(group), dist.get_world_size(group)
+    if world_size != schedule.world_size:
+        raise LabError(
+            repr(schedule), f"a group of {world_size} ranks", "make the schedule for that many ranks"
+        )
+    if not x.is_contiguous():
+        raise LabError("to run a schedule in place", "a tensor that is not contiguous", "pass x.contiguous()")
+    flat, memory = x.view(-1), {}
+
+    def at(chunk: Chunk):
+        if isinstance(chunk, str):
+            return memory[chunk]
+        first, last = (chunk.start, chunk.stop) if isinstance(chunk, range) else (chunk, chunk + 1)
+        cut = flat.numel(), schedule.chunks
+        return flat[boundary(*cut, first) : boundary(*cut, last)]
+
+    def room(chunk: Chunk):
+        """Where a chunk can arrive; a buffer that does not exist yet is made."""
+        if isinstance(chunk, str):
+            size = chunk_bytes(schedule, chunk, flat.nbytes, flat.itemsize) // flat.itemsize
+            memory.setdefault(chunk, flat.new_empty(size))
+        return at(chunk)
+
+    def add(chunk: Chunk, arrived):
+        if isinstance(chunk, str) and chunk not in memory:
+            memory[chunk] = arrived.clone()
+        else:
+            at(chunk).add_(arrived)
+
+    def message(call, tensor, other):
+        return dist.P2POp(call, tensor, group=group, group_peer=other)
+
+    for step in schedule.steps[rank]:
+        transfers, arrived = [], []
+        for operation in step:
+            match operation:
+                case Send(to=other, chunk=chunk):
+                    transfers.append(message(dist.isend, at(chunk), other))
+                case Recv(source=other):
+                    transfers.append(message(dist.irecv, room(target(operation)), other))
+                case Reduce(source=int(other), chunk=chunk):
+                    size = chunk_bytes(schedule, chunk, flat.nbytes, flat.itemsize) // flat.itemsize
+                    arrived.append((operation, flat.new_empty(size)))
+                    transfers.append(message(dist.irecv, arrived[-1][1], other))
+        works = dist.batch_isend_irecv(transfers) if transfers else []
+        for operation in step:
+            if isinstance(operation, Compute):
+                (compute or _take_time)(operation, memory)
+        for work in works:
+            work.wait()
+        for operation in step:
+            match operation:
+                case Copy(chunk=chunk, into=into):
+                    room(into).copy_(at(chunk))
+                case Reduce(source=None, chunk=chunk):
+                    add(target(operation), at(chunk))
+        for operation, tensor in arrived:
+            add(target(operation), tensor)
+        for operation in step:
+            for name in freed(operation):
+                memory.pop(name, None)
+    return memory
+
+
+def _take_time(operation: Compute, memory: dict) -> None:
+    time.sleep(operation.seconds)

@@ -1,0 +1,63 @@
+"""Schedules on a virtual cluster: the same description that real ranks run, the same Trace that they give."""
+
+from __future__ import annotations
+
+from labkit.schedule.description import Schedule
+from labkit.schedule.rounds import Rounds
+from labkit.simulate.network import (
+    ETHERNET_1G,
+    ETHERNET_10G,
+    INFINIBAND_HDR,
+    INFINIBAND_NDR,
+    NVLINK_3,
+    NVLINK_4,
+    PRESETS,
+    Network,
+)
+from labkit.simulate.recurrence import finish_times, simulate_rounds
+from labkit.trace import Trace
+
+__all__ = [
+    "ETHERNET_10G",
+    "ETHERNET_1G",
+    "INFINIBAND_HDR",
+    "INFINIBAND_NDR",
+    "NVLINK_3",
+    "NVLINK_4",
+    "PRESETS",
+    "Network",
+    "finish_times",
+    "simulate",
+]
+
+
+def simulate(
+    schedule: Schedule | Rounds,
+    network: Network,
+    nbytes: int,
+    *,
+    itemsize: int = 4,
+    start=0.0,
+    noise=None,
+    seed: int = 0,
+) -> Trace:
+    """The trace of a schedule on a virtual cluster, for a tensor of `nbytes` on each rank.
+
+    Rank r begins at `start`, or at start[r]. A `Compute` of s seconds takes noise(random, s) seconds, with
+    random numbers (`numpy.random.Generator`) that `seed` and the rank give: the same seed, the same trace.
+    `Rounds` without shared links are simulated by a recurrence, all else by SimPy, to some hundred ranks; for
+    thousands `finish_times` gives the times alone. LabError for a schedule that gets stuck. Built in lesson
+    06.
+
+    >>> from labkit.algorithms import ring
+    >>> trace = simulate(ring(4), ETHERNET_1G, 4_000_000)
+    >>> round(max(event.end for event in trace.events), 6)
+    0.0483
+    """
+    if isinstance(schedule, Rounds):
+        if not network.shared:
+            return simulate_rounds(schedule, network, nbytes, itemsize, start)
+        schedule = schedule.schedule()
+    from labkit.simulate.cluster import simulate_schedule
+
+    return simulate_schedule(schedule, network, nbytes, itemsize, start, noise, seed)

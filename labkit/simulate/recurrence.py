@@ -1,0 +1,74 @@
+"""Thousands of ranks where nothing is shared: when each rank is done, one round after another."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+
+from labkit.errors import LabError
+from labkit.schedule.counts import boundary
+from labkit.schedule.description import label
+from labkit.schedule.rounds import Round, Rounds, chunk_range
+from labkit.simulate.network import Network
+from labkit.trace import Event, Trace
+
+
+def finish_times(
+    rounds: Rounds, network: Network, nbytes: int, *, itemsize: int = 4, start: float | np.ndarray = 0.0
+) -> np.ndarray:
+    """Seconds when each rank is done, [R]; rank r begins at start, or start[r], and nothing is shared.
+
+    A message begins when both its ranks are ready for it. `start` is a simple model of compute times: draw
+    them, and add the all-reduce. LabError if the network shares links. Built in lesson 06.
+    """
+    ready = np.broadcast_to(np.asarray(start, dtype=float), rounds.world_size).copy()
+    for _ in timed(rounds, network, nbytes, itemsize, ready):
+        pass
+    return ready
+
+
+def simulate_rounds(rounds: Rounds, network: Network, nbytes: int, itemsize: int, start) -> Trace:
+    """Every message of every round as two events; for some hundred ranks."""
+    ready = np.broadcast_to(np.asarray(start, dtype=float), rounds.world_size).copy()
+    events, count = [], Counter()
+    for one, begin, end, sizes in timed(rounds, network, nbytes, itemsize, ready):
+        rows = np.broadcast_arrays(one.source, one.to, begin, end, sizes, one.first, one.last)
+        for source, to, begun, ended, size, first, last in zip(*(row.tolist() for row in rows), strict=True):
+            shared = {
+                "end": ended,
+                "bytes": size,
+                "sequence": count[source, to],
+                "label": label(chunk_range(first, last)),
+            }
+            count[source, to] += 1
+            for rank, verb, other in ((source, "send", to), (to, "recv", source)):
+                at = float(ready[rank])
+                events.append(Event(rank, verb, at, peers=(other,), waiting=begun - at, **shared))
+    events.sort(key=lambda event: (event.start, event.rank))
+    return Trace(rounds.world_size, tuple(events))
+
+
+def timed(
+    rounds: Rounds, network: Network, nbytes: int, itemsize: int, ready: np.ndarray
+) -> Iterator[tuple[Round, np.ndarray, np.ndarray, np.ndarray]]:
+    """Yield each round with its messages' begin, end and bytes, [M]; then moves `ready` on, [R]."""
+    if network.shared:
+        raise LabError(
+            f"{rounds.world_size} ranks without a queue on any link",
+            "a network on which ranks share links",
+            "simulate(...), to some hundred ranks; or a network in which nothing is shared",
+        )
+    length = nbytes // itemsize
+    for one in rounds.rounds():
+        size = itemsize * (
+            boundary(length, rounds.chunks, one.last) - boundary(length, rounds.chunks, one.first)
+        )
+        begin = np.maximum(ready[one.source], ready[one.to])
+        end = begin + (network.alpha + size * network.beta)
+        yield one, begin, end, size
+        after = ready.copy()  # a rank that sends and receives is done when both are
+        after[one.source] = end
+        after[one.to] = np.maximum(after[one.to], end) + (size * network.gamma if one.add else 0)
+        ready[:] = after
