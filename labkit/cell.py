@@ -82,6 +82,13 @@ def follow(
     Raises LabError if a rank dies under it. In every other case the lab is usable afterwards.
     """
     interrupted = interrupted or threading.Event()
+    try:
+        return _follow(lab, result, deadline, watch_it, interrupted)
+    finally:
+        lab.spare.release()
+
+
+def _follow(lab, result, deadline, watch_it, interrupted) -> Outcome:
     stop = _wait(lab, result, deadline, watch_it, interrupted)
     if stop is None:
         result.wait_for_output(5)
