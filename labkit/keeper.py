@@ -30,7 +30,7 @@ IDLE = 3600.0
 def main(lab_id: str, folder: str) -> None:
     """Wait for one of the three ends of a lab, then end its processes."""
     folder = Path(folder)
-    while _has_owner(folder) and all(map(processes.is_alive, noted(folder / WATCHED))):
+    while has_owner(folder) and all(map(processes.is_alive, noted(folder / WATCHED))):
         if idle_for(folder / HOLDER) > IDLE:
             break
         time.sleep(0.5)
@@ -39,11 +39,12 @@ def main(lab_id: str, folder: str) -> None:
     if folder.exists():
         folder.joinpath(GONE).write_text("\n".join(missed))
     processes.end_lab(lab_id, spare=(os.getpid(),))
-    if not _has_owner(folder) or (folder / HOLDER).exists():
+    if not has_owner(folder) or (folder / HOLDER).exists():
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _has_owner(folder: Path) -> bool:
+def has_owner(folder: Path) -> bool:
+    """Whether the process lives that the lab must not outlive."""
     return all(map(processes.is_alive, noted(folder / OWNER) or [None]))
 
 

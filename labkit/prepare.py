@@ -22,8 +22,6 @@ from labkit.launch import Plan
 HOLD, GO_ON = b"h", b"g"
 READY = "ready"
 """The file in the folder of the spare set that names the suspended processes, once all are."""
-QUIET = 5.0
-"""Seconds without a cell before the start begins."""
 REST = 2.0
 """Seconds without a cell before a start that was put on hold goes on."""
 PATIENCE = 3600.0
@@ -32,12 +30,13 @@ PATIENCE = 3600.0
 
 @dataclass(frozen=True)
 class Order:
-    """What to start, where, for whom (a process identity), and the pids of the same ranks that run."""
+    """What to start, where, for whom (a process identity), beside which pids, and after how much quiet."""
 
     plan: Plan
     folder: Path
     owner: str
     pids: tuple[int, ...]
+    quiet: float
 
 
 class Hold:
@@ -110,7 +109,7 @@ def main(order: Order) -> None:
     hold = Hold(order.plan.program()[-1])
     threading.Thread(target=hold.listen, daemon=True).start()
     needed = 2 * memory(order.pids)  # as much again must stay free
-    while hold.quiet_for() < QUIET or free_memory() < needed:
+    while hold.quiet_for() < order.quiet or free_memory() < needed:
         if not processes.is_alive(processes.parse(order.owner)):
             return
         time.sleep(0.5)

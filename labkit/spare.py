@@ -23,6 +23,9 @@ SPARE = "LABKIT_SPARE"
 PER_CORE = 2
 """Ranks per core up to which there is a spare set: more would take long, and much memory."""
 
+QUIET = 5.0
+"""Seconds without a cell before the spare set is started."""
+
 
 class Spare:
     """At most one spare set. While a cell runs it is on hold, so that it takes no time from the ranks."""
@@ -41,7 +44,7 @@ class Spare:
             return
         folder, owner = RUNTIME / secrets.token_hex(4), processes.identity(psutil.Process())
         engines.folder.joinpath(_NAME).write_text(folder.name)
-        self._order = prepare.Order(plan, folder, owner, pids)
+        self._order = prepare.Order(plan, folder, owner, pids, QUIET)
         self._surroundings = _surroundings()
         self._on_hold = False
         self._maker = subprocess.Popen(

@@ -1,6 +1,10 @@
 """Labs that tests share: one per world size, started when first asked for, ended with the session."""
 
+import os
+
 import pytest
+
+os.environ.setdefault("LABKIT_SPARE", "0")  # tests that want spare ranks say so; others need the cores
 
 
 @pytest.fixture(scope="session")
