@@ -29,6 +29,21 @@ def labs():
         lab.stop()
 
 
+@pytest.fixture(scope="module")
+def spare_ranks():
+    """Labs of this module that start after this have spare ranks, which are prepared almost at once."""
+    from labkit import spare
+
+    def surroundings():
+        return {k: v for k, v in os.environ.items() if k != "PYTEST_CURRENT_TEST"}, os.getcwd()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(spare.SPARE, "1")
+        patch.setattr(spare, "QUIET", 0.2)
+        patch.setattr(spare, "_surroundings", surroundings)
+        yield
+
+
 @pytest.fixture(scope="session")
 def ask():
     """`ask(view, "rank + 1")` evaluates an expression on ranks, after optional statements."""

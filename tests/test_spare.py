@@ -10,7 +10,7 @@ import time
 import psutil
 import pytest
 
-from labkit import keeper, launch, processes, spare
+from labkit import keeper, launch, prepare, processes, spare
 from labkit.cell import follow
 from labkit.errors import LabError
 from labkit.lab import Lab
@@ -44,14 +44,8 @@ def stopped(found):
     return bool(found) and all(p.status() == psutil.STATUS_STOPPED for p in found)
 
 
-@pytest.fixture
-def wanted(monkeypatch):
-    monkeypatch.setenv(spare.SPARE, "1")
-    monkeypatch.setattr(spare, "QUIET", 0.2)
-
-
-@pytest.fixture
-def lab(wanted):
+@pytest.fixture(scope="module")
+def lab(spare_ranks):
     lab = Lab(launch.plan(2))
     yield lab
     lab.stop()
@@ -60,6 +54,16 @@ def lab(wanted):
 def run(lab, code):
     lab.require_running()
     return [s.words() for s in follow(lab, lab[:].execute(code, silent=False, block=False)).said]
+
+
+def test_preparation_stands_still_while_a_cell_runs(lab):
+    wait_until(lambda: ranks(spares(lab)))
+    lab.require_running()
+    wait_until(lambda: stopped(ranks(spares(lab))), 10)
+    spent = sum(sum(p.cpu_times()[:2]) for p in ranks(spares(lab)))
+    assert run(lab, "import time; time.sleep(2.5); rank") == ["0", "1"]
+    assert sum(sum(p.cpu_times()[:2]) for p in ranks(spares(lab))) < spent + 0.5
+    wait_until(lab.spare.is_ready)
 
 
 def test_new_ranks_are_the_spare_ones_and_work(lab):
@@ -85,29 +89,25 @@ def test_new_ranks_are_the_spare_ones_and_work(lab):
     assert not any(map(processes.is_alive, prepared))
 
 
-def test_preparation_stands_still_while_a_cell_runs(lab):
-    wait_until(lambda: ranks(spares(lab)))
-    lab.require_running()
-    wait_until(lambda: stopped(ranks(spares(lab))), 10)
-    spent = sum(sum(p.cpu_times()[:2]) for p in ranks(spares(lab)))
-    assert run(lab, "import time; time.sleep(2.5); rank") == ["0", "1"]
-    assert sum(sum(p.cpu_times()[:2]) for p in ranks(spares(lab))) < spent + 0.5
-    wait_until(lab.spare.is_ready)
-
-
-@pytest.mark.parametrize("other", ["size", "environment"])
-def test_what_was_prepared_for_something_else_is_not_taken(lab, monkeypatch, other):
-    wait_until(lab.spare.is_ready)
-    prepared = spares(lab)
+@pytest.mark.parametrize("other", ["size", "environment", "folder"])
+def test_what_was_prepared_for_something_else_is_not_taken(labs, spare_ranks, tmp_path, monkeypatch, other):
+    monkeypatch.setattr(spare, "QUIET", 60.0)  # so that nothing starts
+    one, plan = spare.Spare(), labs(1).plan
+    one.prepare(plan, labs(1)._engines, ())
+    maker, folder = psutil.Process(one._maker.pid), one._order.folder
+    folder.mkdir()
+    folder.joinpath(prepare.READY).touch()
     if other == "environment":
-        monkeypatch.setenv("LABKIT_CHECK", "0")
-    lab.restart(ranks=1 if other == "size" else None)
-    assert not {r.pid for r in lab.ranks} & {p.pid for p in prepared}
-    assert not any(map(processes.is_alive, prepared))
+        monkeypatch.setenv("NCCL_DEBUG", "INFO")
+    if other == "folder":
+        monkeypatch.chdir(tmp_path)
+    assert one.is_ready()
+    assert one.take(launch.resized(plan, 2) if other == "size" else plan) is None
+    assert not one.is_ready() and not folder.exists() and not processes.is_alive(maker)
 
 
 @pytest.mark.parametrize("why", ["switched off", "too many"])
-def test_no_spare(labs, wanted, monkeypatch, why):
+def test_no_spare(labs, spare_ranks, monkeypatch, why):
     if why == "switched off":
         monkeypatch.setenv(spare.SPARE, "0")
     else:
@@ -118,7 +118,7 @@ def test_no_spare(labs, wanted, monkeypatch, why):
     one.hold(), one.release(), one.discard()
 
 
-def test_another_notebook_that_adopts_the_lab_ends_the_spare_of_the_first(labs, wanted):
+def test_another_notebook_that_adopts_the_lab_ends_the_spare_of_the_first(labs, spare_ranks):
     engines, first, second = labs(1)._engines, spare.Spare(), spare.Spare()
     first.prepare(labs(1).plan, engines, ())
     maker = psutil.Process(first._maker.pid)
@@ -144,8 +144,8 @@ OWNER = textwrap.dedent("""
 """)
 
 
-@pytest.mark.parametrize("when", ["preparing", "ready"])
-def test_a_killed_owner_leaves_no_spare_ranks(wanted, when):
+@pytest.mark.parametrize("when", [pytest.param("preparing", marks=pytest.mark.slow), "ready"])
+def test_a_killed_owner_leaves_no_spare_ranks(spare_ranks, when):
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     owner = subprocess.Popen([sys.executable, "-c", OWNER, when], **pipes)
     names = owner.stdout.readline().split()

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from labkit import launch, processes, spare
+from labkit import launch, processes
 from labkit.cell import CellError, follow, interrupts_noted
 from labkit.errors import LabError
 from labkit.lab import Lab
@@ -128,15 +128,29 @@ def test_a_rank_that_leaves(labs, name):
     rows.append(Row(name, ITSELF, first_line(caught.value), seconds, next_cell_runs(lab)))
 
 
+QUIET = {
+    "uneven computing": "import time\nend = time.monotonic() + SECONDS * (rank + 1) / 2\n"
+    "while time.monotonic() < end:\n    sum(range(1000))\ndist.barrier()",
+    "a rank asleep": "import time\ntime.sleep(SECONDS * rank)\ndist.barrier()",
+    "a long C call": "if rank:\n    import ctypes\n    ctypes.PyDLL(None).sleep(SECONDS)\ndist.barrier()",
+    "a sub-process": "import subprocess\nif rank:\n    subprocess.run(['sleep', 'SECONDS'])\ndist.barrier()",
+}
+
+
+@pytest.mark.parametrize("seconds", [4, pytest.param(30, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("doing", QUIET)
+def test_no_false_alarm(labs, doing, seconds):
+    start = time.monotonic()
+    run(labs(2), QUIET[doing].replace("SECONDS", str(seconds)))
+    assert time.monotonic() - start >= seconds * 0.9
+
+
 @pytest.fixture(scope="module")
-def gloo():
-    """A lab with backend gloo and spare ranks that are prepared as soon as it is quiet."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(spare.SPARE, "1")
-        patch.setattr(spare, "QUIET", 0.5)
-        lab = Lab(launch.plan(2, backend="gloo"))
-        yield lab
-        lab.stop()
+def gloo(spare_ranks):
+    """A lab with backend gloo, and spare ranks."""
+    lab = Lab(launch.plan(2, backend="gloo"))
+    yield lab
+    lab.stop()
 
 
 @pytest.mark.parametrize("row", GLOO)
@@ -165,20 +179,3 @@ def test_what_ends_ranks_that_wait_in_gloo(gloo, row):
     assert after == "same ranks" and pids != [r.pid for r in gloo.ranks], "new ones when the verdict came"
     where = f"{doing or ITSELF}, gloo"
     rows.append(Row(fault, where, first_line(caught.value), seconds, "new ranks, ready with the verdict"))
-
-
-QUIET = {
-    "uneven computing": "import time\nend = time.monotonic() + SECONDS * (rank + 1) / 2\n"
-    "while time.monotonic() < end:\n    sum(range(1000))\ndist.barrier()",
-    "a rank asleep": "import time\ntime.sleep(SECONDS * rank)\ndist.barrier()",
-    "a long C call": "if rank:\n    import ctypes\n    ctypes.PyDLL(None).sleep(SECONDS)\ndist.barrier()",
-    "a sub-process": "import subprocess\nif rank:\n    subprocess.run(['sleep', 'SECONDS'])\ndist.barrier()",
-}
-
-
-@pytest.mark.parametrize("seconds", [4, pytest.param(30, marks=pytest.mark.nightly)])
-@pytest.mark.parametrize("doing", QUIET)
-def test_no_false_alarm(labs, doing, seconds):
-    start = time.monotonic()
-    run(labs(2), QUIET[doing].replace("SECONDS", str(seconds)))
-    assert time.monotonic() - start >= seconds * 0.9

@@ -7,9 +7,10 @@ from pathlib import Path
 FILE = Path(__file__).with_name("FAULTS.md")
 _HEAD = """# Faults that a lab survives
 
-Each happens to two ranks. The seconds are those from the fault to the verdict, in one run; the next cell ran on
-the ranks of the last column. `make faults` runs them all; `python -m pytest tests/faults -s --write` renews this
-file.
+Each happens to two ranks. The seconds are those from the fault to the verdict, in one run; the next cell
+ran on the ranks of the last column. `make faults` runs them all; to renew this file:
+
+    $ python -m pytest tests/faults -s --write
 
 """
 _COLUMNS = ("fault", "what the ranks were doing", "first line of the verdict", "seconds", "next cell")
