@@ -83,6 +83,10 @@ def test_new_ranks_are_the_spare_ones_and_work(lab):
     assert run(lab, "x = torch.ones(1)\ndist.all_reduce(x)\nint(x), rank") == ["(2, 0)", "(2, 1)"]
     assert not any(map(psutil.pid_exists, first))
     assert lab.spare._order.folder != lab._engines.folder, "and the next are being prepared"
+    lab.ranks[0].process().kill()
+    with pytest.raises(LabError, match=r"rank 0 .* died: .*[Kk]illed"):
+        while True:
+            lab.require_running()
     name = lab.spare._order.folder.name
     lab.stop()
     assert processes.of_lab(name) == [], "they end with the lab"
