@@ -89,10 +89,8 @@ CELLS = {
 
 GLOO = (
     "interrupt, in recv",
-    "interrupt, waiting in all_reduce",
     "a rank raises while the other waits",
     "each receives first",
-    "a collective that a rank never enters",
 )
 """What a rank that waits in gloo does not survive: it hears no interrupt, and spare ranks take its place."""
 

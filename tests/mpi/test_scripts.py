@@ -90,17 +90,13 @@ def test_a_rank_that_raises_ends_the_world(installed, tmp_path):
     assert "on purpose" in finished.output
 
 
-LEAVE = "if dist.get_rank() == 1:\n        {}\n    t = "
-
-
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("how, code", [("sys.exit(3)", 3), ("sys.exit('on purpose')", 1)])
-def test_a_rank_that_exits_with_a_failure_ends_the_world(installed, tmp_path, how, code):
+def test_a_rank_that_exits_with_a_failure_ends_the_world(installed, tmp_path):
     script = tmp_path / "script.py"
-    script.write_text("import sys\n" + SCRIPT.replace("t = ", LEAVE.format(how), 1))
+    leaving = "if dist.get_rank() == 1:\n        sys.exit(3)\n    t = "
+    script.write_text("import sys\n" + SCRIPT.replace("t = ", leaving, 1))
     finished = launcher.run(2, [str(script)], tmp_path / "output.txt", 60, PYTHONPATH=installed)
-    assert not finished.timed_out and finished.code == code, finished.output
-    assert "on purpose" in finished.output or code != 1
+    assert not finished.timed_out and finished.code == 3, finished.output
 
 
 @pytest.mark.timeout(120)
