@@ -31,6 +31,7 @@ while True:
 """
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("times", [20, pytest.param(200, marks=pytest.mark.nightly)])
 def test_interrupts_at_random_moments(labs, times):
     lab, moment = labs(2), random.Random(0)
@@ -55,6 +56,7 @@ def test_interrupts_at_random_moments(labs, times):
 
 
 @pytest.mark.nightly
+@pytest.mark.timeout(400)
 def test_32_ranks_on_two_cores():
     lab = Lab(launch.plan(32))
     lab_id = lab._engines.lab_id
