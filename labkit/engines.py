@@ -32,30 +32,27 @@ _CONTROLLER_ARGS = [
     "--HeartMonitor.period=200",  # milliseconds; a registration waits for a heartbeat
     "--HeartMonitor.max_heartmonitor_misses=100000",  # labkit watches the processes themselves
 ]
-_ENGINE_ARGS = [
-    "--IPEngine.enable_nanny=False",  # signals go straight to the rank's pid
-    "--IPEngine.max_heartbeat_misses=0",
-    f"--IPEngine.wait_for_url_file={START_DEADLINE}",
-    f"--IPEngine.timeout={START_DEADLINE}",
-]
 
 
 class Engines:
     """The processes of one lab: keeper, controller, mpiexec, ranks. `client` talks to the ranks."""
 
-    def __init__(self, plan: Plan, folder: Path):
-        self.plan, self.folder = plan, folder
+    def __init__(self, plan: Plan, folder: Path, patience: float = START_DEADLINE):
+        self.plan, self.folder, self._patience = plan, folder, patience
         self.lab_id = folder.name
         self.client: ipp.Client | None = None
         self._keeper: subprocess.Popen | None = None
 
     @classmethod
-    def start(cls, plan: Plan, owner: str) -> "Engines":
+    def start(
+        cls, plan: Plan, owner: str, folder: Path | None = None, patience: float = START_DEADLINE
+    ) -> "Engines":
         """Start them all; `owner` is the identity of the process that they must not outlive."""
         RUNTIME.mkdir(parents=True, exist_ok=True)
-        engines = cls(plan, RUNTIME / secrets.token_hex(4))
+        engines = cls(plan, folder or RUNTIME / secrets.token_hex(4), patience)
         engines.folder.mkdir(mode=0o700)
-        engines._start_keeper(owner)
+        engines.belong_to(owner)
+        engines._start_keeper()
         try:
             engines._start_cluster()
         except BaseException:
@@ -72,11 +69,15 @@ class Engines:
         engines.client = ipp.Client(str(folder / "security" / "ipcontroller-client.json"))
         return engines
 
+    def belong_to(self, owner: str) -> None:
+        """From now on they must not outlive that process."""
+        keeper.note(self.folder / keeper.OWNER, owner)
+
     def stop(self) -> None:
         """End every process and remove the folder with the connection files."""
         if self.client is not None:
             self.client.close(linger=0)
-        processes.end_lab(self.lab_id)
+        processes.end_lab(self.lab_id, spare=(os.getpid(),))
         if self._keeper is not None:
             self._keeper.wait(5)
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -105,12 +106,12 @@ class Engines:
         return f"{ranks[pid]} died: {how}" if pid in ranks else "mpiexec died, and the ranks with it"
 
     def _vital(self) -> dict[str, psutil.Process | None]:
-        found = keeper.vital(self.folder / keeper.WATCHED) or [None, None]
+        found = keeper.noted(self.folder / keeper.WATCHED) or [None, None]
         return dict(zip(keeper.VITAL, found, strict=True))
 
-    def _start_keeper(self, owner: str) -> None:
+    def _start_keeper(self) -> None:
         self._keeper = subprocess.Popen(
-            [sys.executable, "-m", "labkit.keeper", self.lab_id, str(self.folder), owner],
+            [sys.executable, "-m", "labkit.keeper", self.lab_id, str(self.folder)],
             env=os.environ | {processes.MARK: self.lab_id},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -119,7 +120,7 @@ class Engines:
         )
 
     def _start_cluster(self) -> None:
-        deadline = time.monotonic() + START_DEADLINE
+        deadline = time.monotonic() + self._patience
         config = Config()
         config.MPIEngineSetLauncher.mpi_cmd = [self.plan.mpi.mpiexec]
         config.MPIEngineSetLauncher.engine_cmd = self.plan.program()
@@ -138,9 +139,9 @@ class Engines:
         cluster.log = _quiet
         cluster.start_controller_sync(environment=mark)
         environment = mark | self.plan.environment()
-        cluster.start_engines_sync(self.plan.ranks, environment=environment, engine_args=_ENGINE_ARGS)
+        cluster.start_engines_sync(self.plan.ranks, environment=environment, engine_args=self._engine_args())
         vital = (cluster.controller.process, cluster.engine_set.process)
-        keeper.note(self.folder / keeper.WATCHED, vital)
+        keeper.note(self.folder / keeper.WATCHED, *map(processes.identity, vital))
         try:
             self.client = cluster.connect_client_sync()
         except (RuntimeError, TimeoutError):  # the keeper ends the controller when mpiexec has ended
@@ -150,9 +151,17 @@ class Engines:
                 raise self._did_not_start()
             time.sleep(0.01)
 
+    def _engine_args(self) -> list[str]:
+        return [
+            "--IPEngine.enable_nanny=False",  # signals go straight to the rank's pid
+            "--IPEngine.max_heartbeat_misses=0",
+            f"--IPEngine.wait_for_url_file={self._patience}",
+            f"--IPEngine.timeout={self._patience}",
+        ]
+
     def _did_not_start(self) -> LabError:
         came = len(self.client.ids) if self.client else 0
-        how = f"{START_DEADLINE:.0f} s went by" if self.is_alive() else "mpiexec ended"
+        how = f"{self._patience:.0f} s went by" if self.is_alive() else "mpiexec ended"
         return LabError(
             f"{self.plan.ranks} ranks with {self.plan.mpi.name} {self.plan.mpi.version}",
             f"{came} came up, then {how}; the ranks' last lines:\n{self.log()}",

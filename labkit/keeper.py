@@ -18,6 +18,8 @@ WATCHED = "watched"
 """The file in the lab's folder that names its controller and its mpiexec, once they have started."""
 GONE = "gone"
 """The file in which the keeper says which of the two it missed, before it ends the other."""
+OWNER = "owner"
+"""The file that names the process which the lab must not outlive."""
 VITAL = ("the controller", "mpiexec")
 HOLDER = "holder"
 """The file that a shared lab's notebook touches with every cell; absent if the lab is not shared."""
@@ -25,31 +27,36 @@ IDLE = 3600.0
 """Seconds after which a shared lab that no cell was run on is ended."""
 
 
-def main(lab_id: str, folder: str, owner: str) -> None:
+def main(lab_id: str, folder: str) -> None:
     """Wait for one of the three ends of a lab, then end its processes."""
-    lab_owner, folder = processes.parse(owner), Path(folder)
-    while processes.is_alive(lab_owner) and all(map(processes.is_alive, vital(folder / WATCHED))):
+    folder = Path(folder)
+    while has_owner(folder) and all(map(processes.is_alive, noted(folder / WATCHED))):
         if idle_for(folder / HOLDER) > IDLE:
             break
         time.sleep(0.5)
-    alive = vital(folder / WATCHED)
+    alive = noted(folder / WATCHED)
     missed = [name for name, process in zip(VITAL, alive, strict=False) if not processes.is_alive(process)]
     if folder.exists():
         folder.joinpath(GONE).write_text("\n".join(missed))
     processes.end_lab(lab_id, spare=(os.getpid(),))
-    if not processes.is_alive(lab_owner) or (folder / HOLDER).exists():
+    if not has_owner(folder) or (folder / HOLDER).exists():
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def note(file: Path, running: tuple[psutil.Process, ...]) -> None:
-    """Write down the identities of processes, all at once for whoever reads."""
+def has_owner(folder: Path) -> bool:
+    """Whether the process lives that the lab must not outlive."""
+    return all(map(processes.is_alive, noted(folder / OWNER) or [None]))
+
+
+def note(file: Path, *identities: str) -> None:
+    """Write down which processes play a part, all at once for whoever reads."""
     scratch = file.with_suffix(".new")
-    scratch.write_text("\n".join(map(processes.identity, running)))
+    scratch.write_text("\n".join(identities))
     scratch.replace(file)
 
 
-def vital(file: Path) -> list[psutil.Process | None]:
-    """The processes without which the lab is of no use."""
+def noted(file: Path) -> list[psutil.Process | None]:
+    """The processes written down in a file, None for each that is gone."""
     return [processes.parse(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 

@@ -16,6 +16,7 @@ from labkit import launch, ranks, warm
 from labkit.engines import Engines
 from labkit.errors import LabError
 from labkit.ranks import Rank
+from labkit.spare import Spare
 from labkit.traced import Last, traced
 from labkit.watch import State
 
@@ -51,6 +52,7 @@ class Lab:
         self.plan = plan
         self.ranks: tuple[Rank, ...] = ()
         self.last, self.is_traced = Last(), False
+        self.spare = Spare()
         self._engines: Engines | None = None
         self._ended = ""
         self._start()
@@ -75,15 +77,16 @@ class Lab:
     def require_running(self) -> None:
         """LabError if the lab is stopped, is another notebook's by now, or has lost a rank.
 
-        What is left of a lab that lost a rank is ended.
+        What is left of a lab that lost a rank is ended. `spare` is on hold from here on: a cell is to run.
         """
+        self.spare.hold()
         if self._engines is None:
             raise LabError("a cell on the ranks", self._ended, "lab.restart()")
         if self.is_running():
             warm.require_mine(self._engines.folder)
             return
         cause = self._engines.cause_of_death({r.pid: str(r) for r in self.ranks})
-        self.stop()
+        self._end()
         self._ended = cause
         raise LabError("a cell on the ranks", cause, "lab.restart(); what cells defined is lost")
 
@@ -98,7 +101,7 @@ class Lab:
     def restart(self, ranks: int | None = None) -> "Lab":
         """Replace the ranks by new ones, of another count if asked. What cells defined is lost."""
         plan = self.plan if ranks is None else launch.resized(self.plan, ranks)
-        self.stop()
+        self._end()
         self.plan = plan
         self._start()
         return self
@@ -134,11 +137,9 @@ class Lab:
 
     def stop(self) -> None:
         """End every process of this lab. A second call does nothing."""
-        engines, self._engines = self._engines, None
-        self._ended = "this lab is stopped"
-        if engines is not None:
-            engines.stop()
-            atexit.unregister(self.stop)
+        self.spare.discard()
+        self._end()
+        atexit.unregister(self.stop)
 
     def status(self) -> tuple[tuple, ...]:
         """A row per rank: rank, host, pid, device, backend, state (ready, dead or stopped)."""
@@ -150,9 +151,17 @@ class Lab:
     def _repr_html_(self) -> str:
         return ranks.html(self.status())
 
+    def _end(self) -> None:
+        """The same, but for the spare ranks."""
+        engines, self._engines = self._engines, None
+        self._ended = "this lab is stopped"
+        if engines is not None:
+            engines.stop()
+
     def _start(self) -> None:
-        self._engines, adopted = warm.find_or_start(self.plan)
+        self._engines, adopted = warm.find_or_start(self.plan, self.spare.take)
         if not warm.is_shared():
+            atexit.unregister(self.stop)  # a restart must not register it twice
             atexit.register(self.stop)
         try:
             self.ranks = tuple(Rank(**facts) for facts in self._call("describe"))
@@ -166,6 +175,7 @@ class Lab:
         if adopted:
             self.take_over()
         self._register_magics()
+        self.spare.prepare(self.plan, self._engines, tuple(r.pid for r in self.ranks))
 
     def _call(self, function: str) -> list:
         return self[:].apply_async(_on_rank, function).get(CALL_DEADLINE)

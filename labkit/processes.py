@@ -6,6 +6,7 @@ reach the process that was found.
 """
 
 import os
+import time
 
 import psutil
 
@@ -35,10 +36,9 @@ def _marked():
 def end(processes: list[psutil.Process], grace: float = 1.0) -> list[psutil.Process]:
     """Ask with SIGTERM, wait `grace` seconds, then SIGKILL. Returns what is alive even so."""
     _signal(processes, "terminate")
-    _, alive = psutil.wait_procs(processes, timeout=grace)
+    alive = _wait(processes, grace)
     _signal(alive, "kill")
-    _, alive = psutil.wait_procs(alive, timeout=2.0)
-    return [p for p in alive if is_alive(p)]
+    return _wait(alive, 2.0)
 
 
 def end_lab(lab_id: str, grace: float = 1.0, spare: tuple[int, ...] = ()) -> None:
@@ -72,6 +72,15 @@ def is_alive(process: psutil.Process | None) -> bool:
         return process is not None and process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.Error:
         return False
+
+
+def _wait(processes: list[psutil.Process], seconds: float) -> list[psutil.Process]:
+    """Those that are alive even then. A container's first process may never reap the dead."""
+    deadline = time.monotonic() + seconds
+    while (alive := [p for p in processes if is_alive(p)]) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    psutil.wait_procs(processes, timeout=0)  # reaps our own children
+    return alive
 
 
 def _signal(processes: list[psutil.Process], how: str) -> None:
