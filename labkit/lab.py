@@ -13,6 +13,7 @@ import signal
 import ipyparallel as ipp
 
 from labkit import launch, ranks, warm
+from labkit.compare import Comparison, compare
 from labkit.engines import Engines
 from labkit.errors import LabError
 from labkit.ranks import Rank
@@ -134,6 +135,14 @@ class Lab:
     def status(self) -> tuple[tuple, ...]:
         """A row per rank: rank, host, pid, device, backend, state (ready, dead or stopped)."""
         return tuple((r.rank, r.host, r.pid, r.device, r.backend, self._state(r)) for r in self.ranks)
+
+    def compare(self, name: str) -> Comparison:
+        """Whether all ranks have the same under `name` ("model", "x[0].grad"), and how far apart they are.
+
+        The result is shown as a table, and `assert lab.compare("model").equal` is a check. Raises
+        LabError if no rank has it. Lesson 04 compares replicas.
+        """
+        return compare(self, name)
 
     def __repr__(self) -> str:
         return ranks.text(self.status())
