@@ -6,6 +6,7 @@ The text leaves checksums out, and rounds: it is the same on processors that rou
 from html import escape
 
 from labkit.report import ranks
+from labkit.table import aligned
 
 MARK = "≠"
 MOST_EQUAL = 12
@@ -15,10 +16,8 @@ COLUMNS = ("", "name", "rank", "dtype", "shape", "norm or value", "largest diffe
 
 def text(comparison) -> str:
     """A headline, and a row for each part and each group of ranks that have the same."""
-    rows = [COLUMNS, *(row[:-1] for row in _rows(comparison))]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    table = ("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in rows)
-    return "\n".join([headline(comparison), *table, *_left_out(comparison)])
+    table = aligned([COLUMNS, *(row[:-1] for row in _rows(comparison))])
+    return "\n".join([headline(comparison), table, *_left_out(comparison)])
 
 
 def html(comparison) -> str:

@@ -41,7 +41,7 @@ class PxMagics(ParallelMagics):
         self.lab.require_running()
         if block is None:
             block = self.view.block
-        live = Live()
+        live = Live(tiles=self.lab.tiles)
         with cells.interrupts_noted() as interrupted:  # half a send would leave ranks in different cells
             result = self.last_result = self.view.execute(cell, silent=False, block=False)
             if save_name:
@@ -55,7 +55,7 @@ class PxMagics(ParallelMagics):
         """%pxresult: wait for the last cell sent with --noblock and show its outcome."""
         if self.last_result is None:
             return super().result(line)
-        live = Live()
+        live = Live(tiles=self.lab.tiles)
         with cells.interrupts_noted() as interrupted:
             outcome = cells.follow(self.lab, self.last_result, None, live.look, interrupted)
         return self._finish(live, outcome)
