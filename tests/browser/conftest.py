@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -59,8 +60,10 @@ def page(chromium, request):
 def notebook(page, server, request):
     """`notebook(cell, cell, ...)` opens a new notebook of these cells; `notebook(name=...)` a lesson."""
 
+    numbers = count(1)
+
     def opened(*cells: str, name: str = "", on=None) -> Notebook:
-        name = name or write(server.root, f"{request.node.name}_{len(cells)}.ipynb", *cells)
+        name = name or write(server.root, f"{name_of(request)}-{next(numbers)}.ipynb", *cells)
         return Notebook(on or page, server, name)
 
     return opened
@@ -74,5 +77,9 @@ def screenshot(page, request):
 
 def keep(page, request, what: str) -> None:
     SCREENSHOTS.mkdir(exist_ok=True)
-    test = re.sub(r"\W+", "-", request.node.name.removeprefix("test_")).strip("-")
-    page.screenshot(path=SCREENSHOTS / f"{test}-{what}.png")
+    page.screenshot(path=SCREENSHOTS / f"{name_of(request)}-{what}.png")
+
+
+def name_of(request) -> str:
+    """Fit for a file."""
+    return re.sub(r"\W+", "_", request.node.name.removeprefix("test_")).strip("_")

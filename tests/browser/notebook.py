@@ -5,7 +5,7 @@ from pathlib import Path
 
 import nbformat
 
-CELL_WITHIN = 20.0  # seconds, on a busy machine
+CELL_WITHIN = 60.0  # seconds, on a busy machine
 
 
 class Notebook:
@@ -40,6 +40,7 @@ class Notebook:
     def run(self, number: int) -> str:
         self.start(number)
         self.until(lambda: self.has_run(number), f"cell {number} to end")
+        self.until(lambda: self._kernel() == "idle", "the cell's last output")  # comes before that state
         return self.output(number)
 
     def run_all(self) -> None:
@@ -49,8 +50,9 @@ class Notebook:
         self.panel.get_by_title("Interrupt the kernel").click()
 
     def restart(self) -> None:
-        self.panel.get_by_title("Restart the kernel").click()
-        self.page.locator(".jp-Dialog").get_by_role("button", name="Restart").click()
+        self.panel.get_by_title("Restart the kernel", exact=True).click()
+        self.page.locator(".jp-Dialog .jp-mod-accept").click()
+        self.page.wait_for_timeout(1000)  # until then the old kernel's state is shown
         self.until(lambda: self._kernel() == "idle", "a new kernel")
 
     def menu(self, *labels: str) -> None:
@@ -60,7 +62,7 @@ class Notebook:
 
     def theme(self, name: str) -> None:
         self.page.evaluate(f"jupyterapp.commands.execute('apputils:change-theme', {{theme: '{name}'}})")
-        self.page.locator(f"body[data-jp-theme-name='{name}']").wait_for()
+        self.page.locator(f"body[data-jp-theme-name='{name}']").wait_for(state="attached")
 
     def until(self, happened, what: str, within: float = CELL_WITHIN) -> float:
         """Wait until `happened()`; returns the seconds that it took."""

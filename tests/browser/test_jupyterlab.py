@@ -90,7 +90,7 @@ def test_notebooks_share_the_lab_and_the_last_to_start_has_it(notebook, chromium
     ranks = pids(first.run(1))
     assert "Error" not in first.run(2)
     page = chromium.new_page()
-    second = notebook(START, PIDS, "%%px\n'mine' in globals()", on=page, name="")
+    second = notebook(START, PIDS, "%%px\n'mine' in globals()", on=page)
     second.run(0)
     assert pids(second.run(1)) == ranks and "[ranks 0-3] False" in second.run(2)
     page.close()
@@ -125,7 +125,7 @@ def test_view_and_figure_are_drawn(notebook, screenshot, theme):
     waiting = opened.code(1).locator(".labkit-tile[data-state='waiting']")
     opened.until(lambda: waiting.count() == 3, "three tiles that wait")
     assert "barrier" in waiting.first.inner_text() and opened.is_running(3)
-    screenshot(f"{theme.split()[1]}-waiting")
+    screenshot("waiting")
     for number in (4, 5, 6):
         opened.run(number)
     ready = opened.code(1).locator(".labkit-tile[data-state='ready']")
@@ -133,4 +133,14 @@ def test_view_and_figure_are_drawn(notebook, screenshot, theme):
     image = opened.code(2).locator("img")
     assert image.evaluate("i => i.complete && i.naturalWidth") > 200
     opened.code(5).scroll_into_view_if_needed()
-    screenshot(f"{theme.split()[1]}-compare")
+    screenshot("compare")
+
+
+def test_the_front_page_is_open_and_leads_to_the_lessons(page, server, screenshot):
+    page.goto(server.url(""))
+    table = page.locator(".jp-MarkdownViewer:visible table")
+    table.wait_for(timeout=60_000)
+    assert table.locator("tbody tr").count() == len(list(server.root.glob("[0-9][0-9]_*.ipynb")))
+    screenshot("open")
+    table.get_by_text("Send a tensor").click()
+    page.locator(".jp-NotebookPanel:visible").get_by_text("What does a message cost").first.wait_for()
