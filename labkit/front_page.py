@@ -15,6 +15,12 @@ NAME = "index.md"
 LESSONS = "[0-9][0-9]_*.ipynb"
 _INSTALLED = "share/labkit/notebooks/*.ipynb"
 _WIDGET = f"markdownviewer-widget:{NAME}"
+_LEFT = {
+    "collapsed": False,
+    "visible": True,
+    "current": "running-sessions",
+    "widgets": ["filebrowser", "running-sessions"],
+}
 _ABOVE = """# Learn distributed deep learning on real ranks
 
 Open a lesson, then run its cells from top to bottom; the first one starts the ranks."""
@@ -89,6 +95,7 @@ def open_in(workspace: dict) -> dict:
         area["widgets"].append(_WIDGET)
     if _WIDGET in area["widgets"]:
         area["currentIndex"] = area["widgets"].index(_WIDGET)
+    layout = layout or {"left": _LEFT, "relativeSizes": [0.2, 0.8, 0]}
     data["layout-restorer:data"] = layout | {"main": main | {"dock": dock, "current": _WIDGET}}
     data[_WIDGET] = {"data": {"path": NAME, "factory": "Markdown Preview"}}
     return workspace | {"data": data}

@@ -1,5 +1,7 @@
 // A tile per rank. Text goes in as text only, so nothing that a rank prints is taken for markup.
 
+const BLANK = "\u00a0"; // keeps an empty line's height, so that tiles do not jump
+
 function element(parent, kind, name, text = "") {
   const made = document.createElement(kind);
   made.className = `labkit-${name}`;
@@ -22,9 +24,9 @@ function tile(parent, t, colours) {
   const head = element(box, "div", "head");
   element(head, "span", "rank", `rank ${t.rank}`);
   element(head, "span", "state", t.state);
-  element(box, "div", "what", t.what || " ");
-  element(box, "code", "place", t.place || " ").title = t.place;
-  element(box, "code", "said", t.said || " ").title = t.said;
+  element(box, "div", "what", t.what || BLANK);
+  element(box, "code", "place", t.place || BLANK).title = t.place;
+  element(box, "code", "said", t.said || BLANK).title = t.said;
   const foot = element(box, "div", "foot");
   element(foot, "span", "host", t.host).title = t.host;
   element(foot, "span", "memory", inWords(t.memory));

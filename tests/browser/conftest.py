@@ -5,7 +5,10 @@ import shutil
 from itertools import count
 from pathlib import Path
 
+import psutil
 import pytest
+
+from labkit import processes
 
 from tests.browser.notebook import Notebook, write
 from tests.browser.server import Server
@@ -42,7 +45,10 @@ def server(chromium, tmp_path_factory):
     try:
         yield running.wait()
     finally:
+        ranks = [process for lab in running.labs.glob("*") for process in processes.of_lab(lab.name)]
         running.stop()
+        _, alive = psutil.wait_procs(ranks, timeout=5)
+    assert not alive, "JupyterLab has ended, and a lab of it lives"
 
 
 @pytest.fixture
