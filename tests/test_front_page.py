@@ -1,7 +1,10 @@
 """The front page says what the lessons say, and a learner's changes are never overwritten."""
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -88,3 +91,24 @@ def test_a_clone_opens_its_notebooks(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)  # neither empty nor with lessons
     assert not any("default_url" in word for word in jupyterlab.command([]))
     assert "no lessons here" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_an_installed_wheel_brings_the_lessons(tmp_path):
+    """In an environment without the clone, and in a folder that is empty."""
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+
+    def run(*command, cwd=tmp_path):
+        subprocess.run(command, cwd=cwd, env=environment, check=True, timeout=120)
+
+    source, venv, folder = (tmp_path / name for name in ("source", "venv", "empty"))
+    shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(".*", "build", "*.egg-info", "tests"))
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "-q")
+    run(*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", tmp_path, source)
+    shutil.rmtree(source)
+    run(sys.executable, "-m", "venv", venv)
+    run(*pip, "--python", venv / "bin" / "python", "install", "--no-deps", *tmp_path.glob("*.whl"))
+    folder.mkdir()
+    code = "from pathlib import Path; from labkit import front_page; front_page.provide_lessons(Path())"
+    run(venv / "bin" / "python", "-c", code, cwd=folder)
+    assert [path.name for path in sorted(folder.iterdir())] == [path.name for path in LESSONS]

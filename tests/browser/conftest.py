@@ -9,7 +9,6 @@ import psutil
 import pytest
 
 from labkit import processes
-
 from tests.browser.notebook import Notebook, write
 from tests.browser.server import Server
 
