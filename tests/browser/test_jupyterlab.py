@@ -141,7 +141,7 @@ def test_the_front_page_is_open_and_leads_to_the_lessons(page, server, screensho
     table = page.locator(".jp-MarkdownViewer:visible table")
     table.wait_for(timeout=60_000)
     assert table.locator("tbody tr").count() == len(list(server.root.glob("[0-9][0-9]_*.ipynb")))
-    page.locator("#running-sessions").wait_for()
+    page.locator("#jp-running-sessions").wait_for()
     screenshot("open")
     table.get_by_text("Send a tensor").click()
     lesson = page.locator(".jp-NotebookPanel:visible .jp-RenderedMarkdown")
