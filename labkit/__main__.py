@@ -1,11 +1,8 @@
 """The command: labkit lab | stop | bench."""
 
 import argparse
-import os
 import shutil
 import sys
-
-import psutil
 
 from labkit import processes
 
@@ -26,12 +23,10 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def lab(arguments: list[str]) -> int:
-    """JupyterLab, which owns the lab that its notebooks share and takes it along when it ends."""
-    from labkit.warm import SERVER
+    """JupyterLab on the lessons of this folder, which it puts there if it is empty."""
+    from labkit.jupyterlab import open_lab
 
-    os.environ[SERVER] = processes.identity(psutil.Process())  # execv keeps pid and start time
-    as_root = ["--allow-root"] if os.geteuid() == 0 else []
-    os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", *as_root, *arguments])
+    return open_lab(arguments)
 
 
 def stop(arguments: list[str]) -> int:

@@ -13,11 +13,13 @@ import signal
 import ipyparallel as ipp
 
 from labkit import launch, ranks, warm
+from labkit.compare import Comparison, compare
 from labkit.engines import Engines
 from labkit.errors import LabError
 from labkit.ranks import Rank
 from labkit.spare import Spare
 from labkit.traced import Last, traced
+from labkit.view import View
 from labkit.watch import State
 
 CALL_DEADLINE = 30.0
@@ -55,6 +57,7 @@ class Lab:
         self.spare = Spare()
         self._engines: Engines | None = None
         self._ended = ""
+        self.tiles: View | None = None
         self._start()
 
     def __len__(self) -> int:
@@ -140,10 +143,27 @@ class Lab:
         self.spare.discard()
         self._end()
         atexit.unregister(self.stop)
+        self._rest()
 
     def status(self) -> tuple[tuple, ...]:
         """A row per rank: rank, host, pid, device, backend, state (ready, dead or stopped)."""
         return tuple((r.rank, r.host, r.pid, r.device, r.backend, self._state(r)) for r in self.ranks)
+
+    def view(self) -> View:
+        """A tile per rank: state, host, memory, and what it waits for, updated while cells run.
+
+        In JupyterLab a widget; right-click it, "Create New View for Output", to have it at the side.
+        """
+        self.tiles = self.tiles or View(self)
+        return self.tiles
+
+    def compare(self, name: str) -> Comparison:
+        """Whether all ranks have the same under `name` ("model", "x[0].grad"), and how far apart they are.
+
+        The result is shown as a table, and `assert lab.compare("model").equal` is a check. Raises
+        LabError if no rank has it. Lesson 04 compares replicas.
+        """
+        return compare(self, name)
 
     def __repr__(self) -> str:
         return ranks.text(self.status())
@@ -176,6 +196,11 @@ class Lab:
             self.take_over()
         self._register_magics()
         self.spare.prepare(self.plan, self._engines, tuple(r.pid for r in self.ranks))
+        self._rest()
+
+    def _rest(self) -> None:
+        if self.tiles:
+            self.tiles.rest()
 
     def _call(self, function: str) -> list:
         return self[:].apply_async(_on_rank, function).get(CALL_DEADLINE)

@@ -50,9 +50,10 @@ PARTS = {
         replace(NOTEBOOKS, minutes=3),
     ),
     "test-all": (
-        Part("slow", 10, pytest("tests", "-m", "slow")),
-        Part("othermpi", 14, pytest("tests", "-m", "othermpi")),
-        *(replace(NOTEBOOKS, name=f"notebooks, time {n} of 3", minutes=3) for n in (2, 3)),
+        Part("browser", 4.5, pytest("tests", "-m", "browser")),
+        Part("slow", 8.5, pytest("tests", "-m", "slow")),
+        Part("othermpi", 12, pytest("tests", "-m", "othermpi")),
+        *(replace(NOTEBOOKS, name=f"notebooks, time {n} of 3", minutes=2.5) for n in (2, 3)),
     ),
     "faults": (FAULTS,),
     "nightly": (
