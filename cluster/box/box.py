@@ -1,6 +1,6 @@
 """Several hosts in one Linux machine: each with its name, network, processes and sshd of its own.
 
-A host is a process that is the first of its namespaces (UTS, network, pid, mount). What runs on the
+A host is a process that is the first of its namespaces (UTS, network, IPC, pid, mount). What runs on the
 host ends with that process, and the kernel then removes its network. A bridge joins the hosts; its
 own address is this machine's, so that a notebook here reaches them. Files are shared: it is one machine.
 Needs Linux, root, iproute2 and openssh-server, and Python's standard library alone.
@@ -18,6 +18,7 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
 from pathlib import Path
 
 BRIDGE = "labkitbox"
@@ -131,6 +132,7 @@ def make_files(state: Path, addresses: dict[str, str], ours: str) -> None:
     (state / "hosts").write_text("\n".join(lines) + "\n")
     for name, f in facts.items():
         (state / f"{name}.sshd_config").write_text(SSHD_CONFIG.format(**f))
+        (state / f"{name}.boot_id").write_text(f"{uuid.uuid4()}\n")
     for file in state.iterdir():
         file.chmod(0o600)
 
@@ -138,7 +140,7 @@ def make_files(state: Path, addresses: dict[str, str], ours: str) -> None:
 def start_host(state: Path, name: str, address: str) -> int:
     """Start the host's first process in namespaces of its own; returns its pid here."""
     me = [sys.executable, __file__, "--state", state, "host", name, address]
-    unshare = ["unshare", "--net", "--uts", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    unshare = ["unshare", "--net", "--uts", "--ipc", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
     outer = subprocess.Popen(
         [*unshare, *me],
         env={MARK: name, "PATH": os.environ["PATH"], "HOME": str(Path.home())},
@@ -178,6 +180,7 @@ def run_host(state: Path, name: str, address) -> None:
         raise OSError(ctypes.get_errno(), "sethostname")
     mount("--bind", state / "hosts", "/etc/hosts")
     mount("-t", "tmpfs", "tmpfs", "/dev/shm")  # two hosts share no memory
+    mount("--bind", state / f"{name}.boot_id", "/proc/sys/kernel/random/boot_id")  # UCX knows hosts by it
     Path("/run/sshd").mkdir(exist_ok=True)
     ip("link", "set", "lo", "up")
     deadline = time.monotonic() + UP_DEADLINE
