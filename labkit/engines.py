@@ -14,9 +14,10 @@ import psutil
 from jupyter_core.paths import jupyter_runtime_dir
 from traitlets.config import Config
 
-from labkit import keeper, processes
+from labkit import keeper, preflight, processes, remote_shell
 from labkit.errors import LabError
 from labkit.launch import Plan
+from labkit.ranks import Rank
 
 RUNTIME = Path(jupyter_runtime_dir(), "labkit")
 """Where each running lab has a folder of its own, private to the user, named by its id."""
@@ -40,6 +41,10 @@ _ENGINE_ARGS = [
 ]
 
 
+_FORWARDED = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "IPP_CLUSTER_ID", "IPP_PROFILE_DIR")
+"""Of the owner's environment, what ranks on hosts need; Hydra hands on all of it, Open MPI nothing."""
+
+
 class Engines:
     """The processes of one lab: keeper, controller, mpiexec, ranks. `client` talks to the ranks."""
 
@@ -48,6 +53,7 @@ class Engines:
         self.lab_id = folder.name
         self.client: ipp.Client | None = None
         self._keeper: subprocess.Popen | None = None
+        self._address = ""  # where other hosts reach this one
 
     @classmethod
     def start(cls, plan: Plan, owner: str) -> "Engines":
@@ -55,8 +61,10 @@ class Engines:
         RUNTIME.mkdir(parents=True, exist_ok=True)
         engines = cls(plan, RUNTIME / secrets.token_hex(4))
         engines.folder.mkdir(mode=0o700)
-        engines._start_keeper(owner)
         try:
+            if plan.hosts:
+                engines._address = preflight.check(plan, engines.folder)
+            engines._start_keeper(owner)
             engines._start_cluster()
         except BaseException:
             engines.stop()
@@ -76,6 +84,8 @@ class Engines:
         """End every process and remove the folder with the connection files."""
         if self.client is not None:
             self.client.close(linger=0)
+        if self.plan.hosts:
+            self._end_on_hosts()
         processes.end_lab(self.lab_id)
         if self._keeper is not None:
             self._keeper.wait(5)
@@ -90,27 +100,32 @@ class Engines:
         """Whether controller and mpiexec live; mpiexec ends when any rank has."""
         return all(processes.is_alive(p) for p in self._vital().values())
 
-    def cause_of_death(self, ranks: dict[int, str]) -> str:
-        """Who died first and how, as far as mpiexec tells; `ranks` names each rank's pid."""
+    def cause_of_death(self, ranks: tuple[Rank, ...]) -> str:
+        """Who died first and how, as far as mpiexec tells."""
         noted = self.folder / keeper.GONE
         missed = [name for name, process in self._vital().items() if not processes.is_alive(process)]
         if noted.exists():  # the keeper ends what is left, so by now both may be gone
             missed = noted.read_text().splitlines()
         if missed == ["the controller"]:
             return "the controller died"
+        if lost := [name for name in missed if name.startswith("host ")]:
+            return f"{' and '.join(lost)} cannot be reached any more: is it up, and the network between?"
         deadline = time.monotonic() + 1.0
         while processes.is_alive(self._vital()["mpiexec"]) and time.monotonic() < deadline:
             time.sleep(0.02)  # it writes its report when it has ended the others
-        pid, how = self.plan.mpi.obituary(self.log(lines=200))
-        return f"{ranks[pid]} died: {how}" if pid in ranks else "mpiexec died, and the ranks with it"
+        pid, host, how = self.plan.mpi.obituary(self.log(lines=200))
+        dead = [r for r in ranks if r.pid == pid]
+        dead = [r for r in dead if r.host == host] or dead  # two hosts may have a process of that number
+        return f"{dead[0]} died: {how}" if dead else "mpiexec died, and the ranks with it"
 
     def _vital(self) -> dict[str, psutil.Process | None]:
         found = keeper.vital(self.folder / keeper.WATCHED) or [None, None]
         return dict(zip(keeper.VITAL, found, strict=True))
 
     def _start_keeper(self, owner: str) -> None:
+        hosts = [host.name for host in self.plan.placed()]
         self._keeper = subprocess.Popen(
-            [sys.executable, "-m", "labkit.keeper", self.lab_id, str(self.folder), owner],
+            [sys.executable, "-m", "labkit.keeper", self.lab_id, str(self.folder), owner, *hosts],
             env=os.environ | {processes.MARK: self.lab_id},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -118,12 +133,44 @@ class Engines:
             start_new_session=True,  # an interrupt of the owner must not reach it
         )
 
+    def _end_on_hosts(self) -> None:
+        """Let the keeper end the lab: it alone has a line to every host."""
+        keepers = [p for p in processes.of_lab(self.lab_id) if "labkit.keeper" in p.cmdline()]
+        for process in keepers:
+            process.terminate()
+        psutil.wait_procs(keepers, timeout=keeper.HOST_DEADLINE + 2.0)
+
+    def _across_hosts(self, environment: dict[str, str]) -> tuple[list[str], dict[str, str]]:
+        """What mpiexec needs to start ranks on the plan's hosts: options, and environment."""
+        hostfile, shell = self.folder / "hosts", self.folder / "ssh"
+        hostfile.write_text(self.plan.mpi.hostfile(self.plan.placed()))
+        shell.write_text(remote_shell.script(self.lab_id))
+        shell.chmod(0o700)
+        variables = [*environment, *(v for v in _FORWARDED if v in os.environ)]
+        return self.plan.mpi.across(hostfile, shell, self._address, variables)
+
+    def _secure_channel(self) -> None:
+        """Let the controller listen for ranks on other hosts: encrypted with CurveZMQ, and signed."""
+        settings = {
+            "IPController.engine_ip": self._address,
+            "IPController.enable_curve": True,
+            "Session.key": secrets.token_hex(32).encode(),  # or ipyparallel would leave out signatures
+        }
+        file = self.folder / "ipcontroller_config.py"  # a command line could be read by all
+        file.touch(0o600)
+        file.write_text("".join(f"c.{name} = {value!r}\n" for name, value in settings.items()))
+
     def _start_cluster(self) -> None:
         deadline = time.monotonic() + START_DEADLINE
         config = Config()
         config.MPIEngineSetLauncher.mpi_cmd = [self.plan.mpi.mpiexec]
         config.MPIEngineSetLauncher.engine_cmd = self.plan.program()
-        mark = {processes.MARK: self.lab_id}
+        environment = {processes.MARK: self.lab_id} | self.plan.environment()
+        if self.plan.hosts:
+            environment["LABKIT_NOTEBOOK"] = self._address
+            config.MPIEngineSetLauncher.mpi_args, more = self._across_hosts(environment)
+            environment |= more
+            self._secure_channel()
         cluster = ipp.Cluster(
             engines="mpi",
             profile_dir=str(self.folder),
@@ -136,8 +183,7 @@ class Engines:
             controller_args=_CONTROLLER_ARGS,
         )
         cluster.log = _quiet
-        cluster.start_controller_sync(environment=mark)
-        environment = mark | self.plan.environment()
+        cluster.start_controller_sync(environment={processes.MARK: self.lab_id})
         cluster.start_engines_sync(self.plan.ranks, environment=environment, engine_args=_ENGINE_ARGS)
         vital = (cluster.controller.process, cluster.engine_set.process)
         keeper.note(self.folder / keeper.WATCHED, vital)

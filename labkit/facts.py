@@ -2,7 +2,8 @@
 
 It is sent over and run by itself, on a host that may have no labkit: the standard library alone,
 and no annotation that an old Python would not take. The one argument is a JSON object: `token`, a
-file of the shared folder to read; `mpiexec`, the MPI to ask; `folder`, where labkit is looked for.
+file of the shared folder to read; `mpiexec`, the MPI to ask; `folder`, where labkit is looked for;
+`directory`, where the ranks are to run.
 """
 
 import getpass
@@ -61,7 +62,7 @@ def gpus():
     return names.strip().splitlines() if names else []
 
 
-def facts(token="", mpiexec="", folder=""):
+def facts(token="", mpiexec="", folder="", directory=""):
     return {
         "hostname": socket.gethostname(),
         "user": getpass.getuser(),
@@ -70,6 +71,7 @@ def facts(token="", mpiexec="", folder=""):
         "labkit": os.path.isfile(os.path.join(folder, "labkit", "rank.py")),
         "mpi_says": says(mpiexec, "--version") if mpiexec else "",
         "token": read(token) if token else "",
+        "directory": os.path.isdir(directory) if directory else True,
         "clock": time.time(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "free_memory": free_memory(),

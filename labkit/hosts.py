@@ -8,12 +8,15 @@ import json
 import os
 import re
 import shlex
+import socket
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+
+import psutil
 
 from labkit import facts
 from labkit.errors import LabError
@@ -48,9 +51,13 @@ class Answer:
 def parse(text: str) -> tuple[Host, ...]:
     """Hosts from "a:2,b:2", or from a file that names one per line, as "a:2" or "a slots=2".
 
+    No text, no hosts.
+
     >>> parse("miriad2a:2,miriad2b")
     (Host(name='miriad2a', slots=2), Host(name='miriad2b', slots=1))
     """
+    if not text:
+        return ()
     if os.sep in text:
         if not Path(text).is_file():
             raise LabError(
@@ -88,6 +95,25 @@ def python(*arguments: str) -> str:
     """The command line that runs this environment's interpreter, in whatever shell the user has there."""
     path = [f"PYTHONPATH={os.environ['PYTHONPATH']}"] if "PYTHONPATH" in os.environ else []
     return shlex.join(["env", *path, sys.executable, *arguments])
+
+
+def interface(address: str) -> str:
+    """The name of this host's network interface that has this address."""
+    for name, addresses in psutil.net_if_addrs().items():
+        if any(a.address == address for a in addresses):
+            return name
+    raise LabError(
+        f"the network interface with address {address}",
+        "this machine has none, though the hosts see it there",
+        "start the notebook where the hosts reach it directly, with no address translation between",
+    )
+
+
+def own_address(towards: str) -> str:
+    """The address with which this host reaches another one."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as nothing_is_sent:
+        nothing_is_sent.connect((towards, 9))
+        return nothing_is_sent.getsockname()[0]
 
 
 def probe(hosts: tuple[Host, ...], deadline: float = PROBE_DEADLINE, **asked: str) -> tuple[Answer, ...]:

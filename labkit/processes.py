@@ -25,11 +25,21 @@ def of_any_lab() -> list[psutil.Process]:
 def _marked():
     for process in psutil.process_iter():
         try:
+            if _namespace(process.pid) != _namespace():
+                continue  # a container's, or a host's inside this machine: it ends its own
             lab = process.environ().get(MARK)
             if lab and process.uids().real == os.getuid() and process.status() != psutil.STATUS_ZOMBIE:
                 yield process, lab
         except (psutil.Error, OSError):
             continue  # another user's, or gone since
+
+
+def _namespace(pid="self") -> str:
+    """Which pid namespace a process lives in; "" where there are none."""
+    try:
+        return os.readlink(f"/proc/{pid}/ns/pid")
+    except FileNotFoundError:
+        return ""
 
 
 def end(processes: list[psutil.Process], grace: float = 1.0) -> list[psutil.Process]:

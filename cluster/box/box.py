@@ -140,9 +140,9 @@ def make_files(state: Path, addresses: dict[str, str], ours: str) -> None:
 def start_host(state: Path, name: str, address: str) -> int:
     """Start the host's first process in namespaces of its own; returns its pid here."""
     me = [sys.executable, __file__, "--state", state, "host", name, address]
-    unshare = ["unshare", "--net", "--uts", "--ipc", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    namespaces = ["--net", "--uts", "--ipc", "--mount", "--pid", "--fork", "--mount-proc"]
     outer = subprocess.Popen(
-        [*unshare, *me],
+        ["unshare", *namespaces, "--kill-child", *me],
         env={MARK: name, "PATH": os.environ["PATH"], "HOME": str(Path.home())},
         stdin=subprocess.DEVNULL,
         stdout=(state / f"{name}.log").open("w"),
