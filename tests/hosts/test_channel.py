@@ -1,0 +1,87 @@
+"""What others on the network can see and do: no cell, no output; and no client without the keys."""
+
+import json
+import secrets
+import subprocess
+import time
+
+import pytest
+import zmq
+from jupyter_client.session import Session
+
+from tests.faults.test_faults import run
+
+pytestmark = pytest.mark.hosts
+
+
+@pytest.fixture
+def capture(tmp_path):
+    """All bytes that pass the bridge while the `with` block runs, on the ports that are not MPI's."""
+    file = tmp_path / "capture"
+    tcpdump = subprocess.Popen(
+        ["tcpdump", "-i", "labkitbox", "-U", "-s", "0", "-B", "65536", "-Z", "root", "-w", file],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert "listening on" in tcpdump.stderr.readline() + tcpdump.stderr.readline()
+
+    def bytes_seen() -> bytes:
+        time.sleep(0.5)  # until the kernel has handed over the last packets
+        tcpdump.terminate()
+        tcpdump.wait(10)
+        return file.read_bytes()
+
+    yield bytes_seen
+    tcpdump.kill()
+    tcpdump.wait()
+
+
+def test_neither_cells_nor_outputs_nor_keys_are_seen_on_the_network(pair, capture):
+    lab = pair()
+    words = {what: secrets.token_hex(16) for what in ("source", "output", "error", "variable")}
+    run(lab, f"# {words['source']}\nprint(''.join(reversed('{words['output'][::-1]}')))")
+    with pytest.raises(Exception, match=words["error"]):
+        run(lab, f"raise ValueError('{words['error']}')")
+    lab[:]["variable"] = words["variable"]
+    assert lab[:]["variable"] == [words["variable"]] * 2
+    assert lab.ask_states([0, 1], timeout=5.0)
+    seen = capture()
+    key = json.loads((lab._engines.folder / "security" / "ipcontroller-engine.json").read_text())["key"]
+    address = lab._engines._address.encode()
+    assert len(seen) > 10_000, "something was captured"
+    assert b"CURVE" in seen and b"labkit.outpost" not in seen and address
+    for what, word in (words | {"key": key}).items():
+        assert word.encode() not in seen, what
+
+
+@pytest.fixture
+def engine_file(pair):
+    return json.loads((pair()._engines.folder / "security" / "ipcontroller-engine.json").read_text())
+
+
+def hub_answers(told: dict, curve: bytes | None, key: bytes) -> bool:
+    """Whether the controller answers a client that comes with this server key and this signing key."""
+    session = Session(key=key, signature_scheme=told["signature_scheme"])
+    with zmq.Context() as context, context.socket(zmq.DEALER) as socket:
+        socket.linger = 0
+        if curve:
+            socket.curve_serverkey = curve
+            socket.curve_publickey, socket.curve_secretkey = zmq.curve_keypair()
+        socket.connect(f"{told['interface']}:{told['registration']}")
+        session.send(socket, "connection_request")
+        return bool(socket.poll(2000))
+
+
+def test_a_client_without_the_keys_is_refused(engine_file):
+    curve, key = engine_file["curve_serverkey"].encode(), engine_file["key"].encode()
+    assert hub_answers(engine_file, curve, key), "with both it is served"
+    assert not hub_answers(engine_file, None, key), "not encrypted"
+    assert not hub_answers(engine_file, zmq.curve_keypair()[0], key), "encrypted for another server"
+    assert not hub_answers(engine_file, curve, b"guess"), "encrypted, with a wrong signature"
+    assert not hub_answers(engine_file, curve, b""), "encrypted, with no signature"
+
+
+def test_what_is_for_the_notebook_alone_listens_on_loopback(pair, engine_file):
+    told = json.loads((pair()._engines.folder / "security" / "ipcontroller-client.json").read_text())
+    assert told["interface"] == "tcp://127.0.0.1"
+    assert engine_file["interface"] == f"tcp://{pair()._engines._address}"
