@@ -59,30 +59,43 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="box", description="Several hosts in one Linux machine.")
     parser.add_argument("--state", type=Path, default=STATE, help="folder for keys and configuration")
     commands = parser.add_subparsers(dest="command", required=True)
-    up_options = commands.add_parser("up", help="make hosts")
+    up_options = argparse.ArgumentParser(add_help=False)
     up_options.add_argument("names", nargs="+", metavar="NAME")
     up_options.add_argument("--bandwidth", help="of each link, as tc writes it: 100mbit")
     up_options.add_argument("--slots", type=int, default=2, help="ranks for each host in LABKIT_HOSTS")
     up_options.add_argument("--subnet", type=ipaddress.ip_network, default="10.213.77.0/24")
+    commands.add_parser("up", parents=[up_options], help="make hosts")
+    commands.add_parser("inside", parents=[up_options], help="make hosts, run the command after --, end them")
     commands.add_parser("down", help="take all hosts down")
     host_options = commands.add_parser("host")  # for `up`: runs inside of the new namespaces
     host_options.add_argument("name")
     host_options.add_argument("address", type=ipaddress.ip_interface)
-    options = parser.parse_args()
+    cut = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
+    arguments, command = sys.argv[1:cut], sys.argv[cut + 1 :]
+    options = parser.parse_args(arguments)
     if options.command == "host":
         run_host(options.state, options.name, options.address)
     require(options.command)
     if options.command == "down":
         down(options.state)
-    else:
-        up(options.state, options.names, options.subnet, options.bandwidth, options.slots)
+        return
+    if options.command == "inside":
+        ip("link", "set", "lo", "up")
+    variables = up(options.state, options.names, options.subnet, options.bandwidth, options.slots)
+    if options.command == "up":
+        print("\n".join(f"export {name}={shlex.quote(value)}" for name, value in variables.items()))
+        return
+    try:
+        sys.exit(subprocess.run(command, env=os.environ | variables).returncode)
+    finally:
+        down(options.state)
 
 
 def require(command: str) -> None:
     """End with a sentence if this machine cannot hold the box."""
     if sys.platform != "linux":
         sys.exit("a box needs the namespaces of Linux: take real hosts, or a virtual machine with Linux")
-    if os.geteuid() != 0:
+    if os.geteuid() != 0 and command != "inside":
         sys.exit(f"a box needs root: sudo cluster/box/{command}; without root: see cluster/box/README.md")
     needed = {"ip": "iproute2", "tc": "iproute2", "sshd": "openssh-server", "ssh-keygen": "openssh-client"}
     path = os.environ["PATH"] = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
@@ -91,8 +104,8 @@ def require(command: str) -> None:
         sys.exit(f"a box needs {', '.join(missing)}: apt-get install {' '.join(missing)}")
 
 
-def up(state: Path, names: list[str], subnet, bandwidth: str | None, slots: int) -> None:
-    """Make the hosts and print the variables that a notebook needs to use them."""
+def up(state: Path, names: list[str], subnet, bandwidth: str | None, slots: int) -> dict:
+    """Make the hosts; returns the variables that a notebook needs to use them."""
     for name in names:
         if not re.fullmatch(r"[a-z][a-z0-9-]{0,14}", name) or names.count(name) > 1:
             sys.exit(f"{name!r} is no name for a host here: up to 15 letters, digits and -, each name once")
@@ -112,8 +125,8 @@ def up(state: Path, names: list[str], subnet, bandwidth: str | None, slots: int)
     except (subprocess.CalledProcessError, TimeoutError) as error:
         down(state)
         sys.exit(f"the box did not come up: {error}")
-    print(f"export LABKIT_SSH_CONFIG={shlex.quote(str(state / 'ssh_config'))}")
-    print(f"export LABKIT_HOSTS={','.join(f'{name}:{slots}' for name in names)}")
+    hosts = ",".join(f"{name}:{slots}" for name in names)
+    return {"LABKIT_SSH_CONFIG": str(state / "ssh_config"), "LABKIT_HOSTS": hosts}
 
 
 def make_files(state: Path, addresses: dict[str, str], ours: str) -> None:
@@ -181,7 +194,8 @@ def run_host(state: Path, name: str, address) -> None:
     mount("--bind", state / "hosts", "/etc/hosts")
     mount("-t", "tmpfs", "tmpfs", "/dev/shm")  # two hosts share no memory
     mount("--bind", state / f"{name}.boot_id", "/proc/sys/kernel/random/boot_id")  # UCX knows hosts by it
-    Path("/run/sshd").mkdir(exist_ok=True)
+    if os.geteuid() == 0:
+        Path("/run/sshd").mkdir(exist_ok=True)  # sshd wants it, to separate its privileges
     ip("link", "set", "lo", "up")
     deadline = time.monotonic() + UP_DEADLINE
     while not Path("/proc/self/net/dev").read_text().count("eth0") and time.monotonic() < deadline:
