@@ -6,6 +6,7 @@ The quirks of each MPI live here and nowhere else.
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -67,11 +68,17 @@ class MPI:
         if self.name == "openmpi":
             found = re.search(r"PID (\d+) on node (\S+) (?:exited on|terminated)(?: with)? ([^\n]+)", log)
             return (int(found[1]), found[2], found[3].rstrip(". ")) if found else (0, "", "")
-        pid, code = re.search(r"PID (\d+) RUNNING AT (\S+)", log), re.search(r"EXIT CODE: (\d+)", log)
-        signal = re.search(r"EXIT STRING: (.+)", log)
+        pid = re.search(r"PID (\d+) RUNNING AT (\S+)", log)
+        code = re.search(r"^(=?) *EXIT CODE: (\d+)", log, re.M)
+        known = re.search(r"EXIT STRING: (.+)", log)
         if not pid or not code:
             return 0, "", ""
-        return int(pid[1]), pid[2], signal[1] if signal else f"exit code {code[1]}"
+        how = f"exit code {code[2]}"
+        if (
+            code[1] and int(code[2]) < signal.NSIG and (name := signal.strsignal(int(code[2])))
+        ):  # from several hosts Hydra tells no more
+            how += f", or {name} (signal {code[2]})"
+        return int(pid[1]), pid[2], known[1] if known else how
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,12 @@ SECONDS = 10.0
 """Until the verdict."""
 
 
+@pytest.fixture(autouse=True)
+def folder_of_labs(monkeypatch, tmp_path):
+    """A folder in which no other lab of this user comes and goes."""
+    monkeypatch.setattr(engines, "RUNTIME", tmp_path / "labs")
+
+
 def refusal(box, hosts="miriad2a:1,miriad2b:1") -> LabError:
     """Start a lab that cannot start; the error comes in time, and nothing is left on any host."""
     before, start = sorted(engines.RUNTIME.glob("*")), time.monotonic()
