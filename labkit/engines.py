@@ -41,8 +41,10 @@ _ENGINE_ARGS = [
 ]
 
 
-_FORWARDED = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "IPP_CLUSTER_ID", "IPP_PROFILE_DIR")
-"""Of the owner's environment, what ranks on hosts need; Hydra hands on all of it, Open MPI nothing."""
+_FORWARDED = (
+    "PATH LD_LIBRARY_PATH PYTHON LABKIT_ MPI4PY_ OMP_ MPICH_ I_MPI_ OMPI_ UCX_ FI_ GLOO_ NCCL_ TORCH_"
+)
+"""How the variables begin that ranks on hosts get of the owner's: they cross the network in clear text."""
 
 
 class Engines:
@@ -146,8 +148,9 @@ class Engines:
         hostfile.write_text(self.plan.mpi.hostfile(self.plan.placed()))
         shell.write_text(remote_shell.script(self.lab_id))
         shell.chmod(0o700)
-        variables = [*environment, *(v for v in _FORWARDED if v in os.environ)]
-        return self.plan.mpi.across(hostfile, shell, self._address, variables)
+        mine = [name for name in os.environ if name.startswith(tuple(_FORWARDED.split()))]
+        names = dict.fromkeys([*environment, *mine, "IPP_CLUSTER_ID", "IPP_PROFILE_DIR"])
+        return self.plan.mpi.across(hostfile, shell, self._address, names)
 
     def _secure_channel(self) -> None:
         """Let the controller listen for ranks on other hosts: encrypted with CurveZMQ, and signed."""

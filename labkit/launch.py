@@ -60,7 +60,14 @@ class MPI:
                 "PRTE_MCA_prte_if_include": f"{address}/32",
             }
         prefix = {"mpich": "HYDRA_LAUNCHER", "impi": "I_MPI_HYDRA_BOOTSTRAP"}[self.name]
-        options = ["-f", str(hostfile), "-iface", machines.interface(address)]
+        options = [
+            "-f",
+            str(hostfile),
+            "-iface",
+            machines.interface(address),
+            "-genvlist",
+            ",".join(variables),
+        ]
         return options, {prefix: "ssh", f"{prefix}_EXEC": str(shell)}
 
     def obituary(self, log: str) -> tuple[int, str, str]:

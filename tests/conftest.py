@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.environments import other_mpi  # noqa: F401, a fixture
+
 
 @pytest.fixture(scope="session")
 def labs():

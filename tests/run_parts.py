@@ -51,6 +51,7 @@ PARTS = {
     ),
     "test-all": (
         Part("slow", 10, pytest("tests", "-m", "slow")),
+        Part("hosts", 6, pytest("tests", "-m", "hosts")),
         Part("othermpi", 14, pytest("tests", "-m", "othermpi")),
         *(replace(NOTEBOOKS, name=f"notebooks, time {n} of 3", minutes=3) for n in (2, 3)),
     ),

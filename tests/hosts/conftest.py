@@ -70,14 +70,19 @@ class Box:
 
 
 @pytest.fixture(scope="session")
-def box():
-    """Hosts miriad2a and miriad2b."""
+def machine():
+    """This one, if it can hold a box."""
     if sys.platform != "linux" or os.geteuid() != 0:
         pytest.skip("hosts in one machine need Linux and root")
     path = os.environ["PATH"] + ":/usr/sbin:/sbin"
     missing = sorted({package for name, package in NEEDS.items() if not shutil.which(name, path=path)})
     if missing:
         pytest.skip(f"hosts in one machine need {', '.join(missing)}")
+
+
+@pytest.fixture(scope="session")
+def box(machine):
+    """Hosts miriad2a and miriad2b."""
     box = Box()
     box.up()
     yield box

@@ -63,7 +63,7 @@ def test_down_takes_all_down_after_a_crash_too_and_up_makes_it_anew(box):
 
 
 @pytest.mark.parametrize("name", ["Capital", "a" * 16, "a b", "miriad2a miriad2a"])
-def test_a_bad_name_is_refused_in_one_sentence(name):
+def test_a_bad_name_is_refused_in_one_sentence(machine, name):
     names = name.split(" ") if "miriad" in name else [name]
     done = subprocess.run([BOX / "up", *names], capture_output=True, text=True, timeout=20)
     assert done.returncode == 1 and done.stderr.count("\n") == 1 and "is no name for a host" in done.stderr
@@ -79,7 +79,7 @@ exec setpriv --reuid 4242 --regid 4242 --clear-groups "$@"
 
 
 @pytest.fixture
-def as_learner():
+def as_learner(machine):
     """`as_learner("command", ...)` runs beside cluster/box as a user without root, known here alone."""
     python = shutil.which("python3", path="/usr/bin:/bin")
     if not python:

