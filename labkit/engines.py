@@ -86,8 +86,7 @@ class Engines:
         """End every process and remove the folder with the connection files."""
         if self.client is not None:
             self.client.close(linger=0)
-        if self.plan.hosts:
-            self._end_on_hosts()
+        self._end_keeper()
         processes.end_lab(self.lab_id)
         if self._keeper is not None:
             self._keeper.wait(5)
@@ -135,8 +134,8 @@ class Engines:
             start_new_session=True,  # an interrupt of the owner must not reach it
         )
 
-    def _end_on_hosts(self) -> None:
-        """Let the keeper end the lab: it alone has a line to every host."""
+    def _end_keeper(self) -> None:
+        """It takes along what runs on other hosts: it alone has a line to them."""
         keepers = [p for p in processes.of_lab(self.lab_id) if "labkit.keeper" in p.cmdline()]
         for process in keepers:
             process.terminate()

@@ -27,7 +27,8 @@ _lab: "Lab | None" = None
 def start(ranks=None, *, hosts=None, launcher=None, backend="auto", mpi="auto", device="auto") -> "Lab":
     """Start ranks and return when all are ready to communicate. Lesson 00 meets them.
 
-    A second call returns the same lab with clean namespaces, and with new ranks only if it asks
+    `hosts` names other machines and their slots, as "miriad2a:2,miriad2b:2", or a file of them; see
+    cluster/ssh. A second call returns the same lab with clean namespaces, and with new ranks only if it asks
     for others. Raises LabError if the request makes no sense or if the ranks do not come up.
     """
     global _lab

@@ -40,6 +40,17 @@ def test_the_table_shows_the_hosts_in_their_order_and_stop_leaves_nothing(box):
     assert processes.of_lab(engines.lab_id) == []
 
 
+def test_gloo_takes_the_network_between_the_hosts(box):
+    lab = Lab(launch.plan(hosts="miriad2a:1,miriad2b:1", backend="gloo"))
+    try:
+        assert [row[4] for row in lab.status()] == ["gloo", "gloo"]
+        cell = "import os\nx = torch.ones(1)\ndist.all_reduce(x)\nint(x), os.environ['GLOO_SOCKET_IFNAME']"
+        said = run(lab, cell).said
+        assert [s.words() for s in said] == ["(2, 'eth0')"] * 2
+    finally:
+        lab.stop()
+
+
 def test_an_interrupt_reaches_the_ranks_of_every_host_and_nothing_is_lost(pair):
     lab = pair()
     run(lab, "mine = rank")
