@@ -21,7 +21,21 @@ def capture(tmp_path):
     """All bytes that pass the bridge from here on; the call ends the capture and returns them."""
     file = tmp_path / "capture"
     tcpdump = subprocess.Popen(
-        ["tcpdump", "-i", "labkitbox", "-U", "-s", "0", "-B", "65536", "-Z", "root", "-w", file],
+        [
+            "tcpdump",
+            "-i",
+            "labkitbox",
+            "--immediate-mode",
+            "-U",
+            "-s",
+            "0",
+            "-B",
+            "65536",
+            "-Z",
+            "root",
+            "-w",
+            file,
+        ],
         stderr=subprocess.PIPE,
         text=True,
     )
