@@ -39,8 +39,6 @@ _ENGINE_ARGS = [
     f"--IPEngine.wait_for_url_file={START_DEADLINE}",
     f"--IPEngine.timeout={START_DEADLINE}",
 ]
-
-
 _FORWARDED = (
     "PATH LD_LIBRARY_PATH PYTHON LABKIT_ MPI4PY_ OMP_ MPICH_ I_MPI_ OMPI_ UCX_ FI_ GLOO_ NCCL_ TORCH_"
 )
@@ -136,10 +134,8 @@ class Engines:
 
     def _end_keeper(self) -> None:
         """It takes along what runs on other hosts: it alone has a line to them."""
-        keepers = [p for p in processes.of_lab(self.lab_id) if "labkit.keeper" in p.cmdline()]
-        for process in keepers:
-            process.terminate()
-        psutil.wait_procs(keepers, timeout=keeper.HOST_DEADLINE + 2.0)
+        keepers = processes.of_lab(self.lab_id, module="labkit.keeper")
+        processes.end(keepers, grace=keeper.HOST_DEADLINE + 2.0)
 
     def _across_hosts(self, environment: dict[str, str]) -> tuple[list[str], dict[str, str]]:
         """What mpiexec needs to start ranks on the plan's hosts: options, and environment."""

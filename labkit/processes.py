@@ -12,9 +12,9 @@ import psutil
 MARK = "LABKIT_LAB"
 
 
-def of_lab(lab_id: str) -> list[psutil.Process]:
-    """All living processes of one lab on this host, the keeper included."""
-    return [process for process, lab in _marked() if lab == lab_id]
+def of_lab(lab_id: str, module: str = "") -> list[psutil.Process]:
+    """All living processes of one lab on this host, the keeper included; or those that run `module`."""
+    return [p for p, lab in _marked() if lab == lab_id and (not module or _runs(p, module))]
 
 
 def of_any_lab() -> list[psutil.Process]:
@@ -32,6 +32,13 @@ def _marked():
                 yield process, lab
         except (psutil.Error, OSError):
             continue  # another user's, or gone since
+
+
+def _runs(process: psutil.Process, module: str) -> bool:
+    try:
+        return module in process.cmdline()
+    except psutil.Error:
+        return False
 
 
 def _namespace(pid="self") -> str:

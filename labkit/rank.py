@@ -47,7 +47,7 @@ def face_the_notebook() -> None:
     notebook = os.environ.get("LABKIT_NOTEBOOK")
     if notebook:
         address = hosts.own_address(towards=notebook)
-        os.environ.setdefault("MASTER_ADDR", address)
+        os.environ.setdefault("MASTER_ADDR", MPI.COMM_WORLD.bcast(address))
         for library in ("GLOO", "NCCL"):
             os.environ.setdefault(f"{library}_SOCKET_IFNAME", hosts.interface(address))
 
