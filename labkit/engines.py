@@ -165,7 +165,7 @@ class Engines:
         config.MPIEngineSetLauncher.engine_cmd = self.plan.program()
         environment = {processes.MARK: self.lab_id} | self.plan.environment()
         if self.plan.hosts:
-            environment["LABKIT_NOTEBOOK"] = self._address
+            environment |= {"LABKIT_NOTEBOOK": self._address, "LABKIT_LOGS": str(self.folder / "log")}
             config.MPIEngineSetLauncher.mpi_args, more = self._across_hosts(environment)
             environment |= more
             self._secure_channel()

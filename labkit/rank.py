@@ -169,9 +169,20 @@ class RankEngine(IPEngine):
         self.session.send(stream, "labkit_interrupt_reply", {"status": "ok"}, parent, ident=ident)
 
 
+def write_log_to(folder: str) -> None:
+    """Write to files what is written outside of cells: mpiexec would carry it in clear text."""
+    name = f"{folder}/ipengine-rank{dist.get_rank()}.log"
+    file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    for stream in (1, 2):
+        os.dup2(file, stream)
+    os.close(file)
+
+
 def main() -> None:
     face_the_notebook()
     join_world()
+    if "LABKIT_LOGS" in os.environ:
+        write_log_to(os.environ["LABKIT_LOGS"])
     seed()
     tell_of_exit()
     RankEngine.launch_instance()
