@@ -1,10 +1,12 @@
 """Two hosts in this machine, made and taken down by cluster/box, and a look into them from outside."""
 
+import fcntl
 import json
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -84,9 +86,11 @@ def machine():
 def box(machine):
     """Hosts miriad2a and miriad2b."""
     box = Box()
-    box.up()
-    yield box
-    box.down()
+    with open(Path(tempfile.gettempdir(), "labkit-box.lock"), "w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)  # there is one box in a machine: another session's tests wait
+        box.up()
+        yield box
+        box.down()
 
 
 @pytest.fixture(autouse=True)
