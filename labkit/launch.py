@@ -50,14 +50,13 @@ class MPI:
     def across(self, hostfile: Path, shell: Path, address: str, variables: Iterable[str]):
         """Options and environment with which mpiexec starts ranks on hosts, through the program `shell`.
 
-        The hosts reach mpiexec at `address`; the ranks get `variables` of its environment.
+        The hosts reach mpiexec at `address` (Open MPI finds that out itself); the ranks get `variables` of its environment.
         """
         if self.name == "openmpi":
             forwarded = [word for name in variables for word in ("-x", name)]
             return ["--hostfile", str(hostfile), *forwarded], {
                 "PRTE_MCA_plm_ssh_agent": str(shell),
                 "PRTE_MCA_plm_ssh_no_tree_spawn": "1",
-                "PRTE_MCA_prte_if_include": f"{address}/32",
             }
         prefix = {"mpich": "HYDRA_LAUNCHER", "impi": "I_MPI_HYDRA_BOOTSTRAP"}[self.name]
         options = [
