@@ -50,13 +50,15 @@ class MPI:
     def across(self, hostfile: Path, shell: Path, address: str, variables: Iterable[str]):
         """Options and environment with which mpiexec starts ranks on hosts, through the program `shell`.
 
-        The hosts reach mpiexec at `address` (Open MPI finds that out itself); the ranks get `variables` of its environment.
+        The hosts reach mpiexec at `address`, which Open MPI finds out itself; the ranks get `variables`
+        of its environment.
         """
         if self.name == "openmpi":
             forwarded = [word for name in variables for word in ("-x", name)]
             return ["--hostfile", str(hostfile), *forwarded], {
                 "PRTE_MCA_plm_ssh_agent": str(shell),
                 "PRTE_MCA_plm_ssh_no_tree_spawn": "1",
+                "PRTE_MCA_rmaps_default_mapping_policy": "slot",  # fill a host's slots, then the next
             }
         prefix = {"mpich": "HYDRA_LAUNCHER", "impi": "I_MPI_HYDRA_BOOTSTRAP"}[self.name]
         options = [
