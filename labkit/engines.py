@@ -44,6 +44,9 @@ _FORWARDED = (
 )
 """How the variables begin that ranks on hosts get of the owner's: they cross the network in clear text."""
 
+_LOCAL = "HOME USER LOGNAME SHELL LANG LC_ TMPDIR SSH_AUTH_SOCK IPP_"
+"""How those begin that mpiexec and its ssh need here."""
+
 
 class Engines:
     """The processes of one lab: keeper, controller, mpiexec, ranks. `client` talks to the ranks."""
@@ -165,6 +168,13 @@ class Engines:
         config.MPIEngineSetLauncher.engine_cmd = self.plan.program()
         environment = {processes.MARK: self.lab_id} | self.plan.environment()
         if self.plan.hosts:
+            kept = tuple(_FORWARDED.split() + _LOCAL.split())
+            unset = [word for name in os.environ if not name.startswith(kept) for word in ("-u", name)]
+            config.MPIEngineSetLauncher.mpi_cmd = [
+                "env",
+                *unset,
+                self.plan.mpi.mpiexec,
+            ]  # Hydra sends all it has
             environment |= {"LABKIT_NOTEBOOK": self._address, "LABKIT_LOGS": str(self.folder / "log")}
             config.MPIEngineSetLauncher.mpi_args, more = self._across_hosts(environment)
             environment |= more
