@@ -51,8 +51,11 @@ def lab(arguments: list[str]) -> int:
 
 def stop(arguments: list[str]) -> int:
     """End what carries labkit's mark and is ours, by pid and start time."""
+    from labkit import slurm
     from labkit.engines import RUNTIME
 
+    for marker in RUNTIME.glob(f"*/{slurm.MARKER}"):
+        slurm.cancel(marker.parent.name)
     found = processes.of_any_lab()
     processes.end(found)
     for folder in RUNTIME.glob("*"):

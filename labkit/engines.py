@@ -14,7 +14,7 @@ import psutil
 from jupyter_core.paths import jupyter_runtime_dir
 from traitlets.config import Config
 
-from labkit import keeper, preflight, processes, remote_shell
+from labkit import keeper, preflight, processes, remote_shell, slurm
 from labkit.errors import LabError
 from labkit.launch import Plan
 from labkit.ranks import Rank
@@ -64,6 +64,9 @@ class Engines:
         try:
             if plan.hosts:
                 engines._address = preflight.check(plan, engines.folder)
+            if plan.launcher == "slurm":
+                engines._address = slurm.own_address_for_nodes()
+                engines.folder.joinpath(slurm.MARKER).touch()
             engines._start_keeper(owner)
             engines._start_cluster()
         except BaseException:
@@ -85,6 +88,8 @@ class Engines:
         if self.client is not None:
             self.client.close(linger=0)
         self._end_keeper()
+        if self.plan.launcher == "slurm":
+            slurm.cancel(self.lab_id)
         processes.end_lab(self.lab_id)
         if self._keeper is not None:
             self._keeper.wait(5)
@@ -112,6 +117,9 @@ class Engines:
         deadline = time.monotonic() + 1.0
         while processes.is_alive(self._vital()["mpiexec"]) and time.monotonic() < deadline:
             time.sleep(0.02)  # it writes its report when it has ended the others
+        if self.plan.launcher == "slurm":
+            rank, how = slurm.obituary(self.log(lines=200))
+            return f"{ranks[rank]} died: {how}" if rank >= 0 else "srun died, and the ranks with it"
         pid, host, how = self.plan.mpi.obituary(self.log(lines=200))
         dead = [r for r in ranks if r.pid == pid]
         dead = [r for r in dead if r.host == host] or dead  # two hosts may have a process of that number
@@ -161,14 +169,15 @@ class Engines:
     def _start_cluster(self) -> None:
         deadline = time.monotonic() + START_DEADLINE
         config = Config()
-        config.MPIEngineSetLauncher.mpi_cmd = [self.plan.mpi.mpiexec]
+        config.MPIEngineSetLauncher.mpi_cmd = self.plan.command(slurm.job(self.lab_id))
         config.MPIEngineSetLauncher.engine_cmd = self.plan.program()
         environment = {processes.MARK: self.lab_id} | self.plan.environment()
-        if self.plan.hosts:
+        if self.plan.is_remote:
             environment |= {"LABKIT_NOTEBOOK": self._address, "LABKIT_LOGS": str(self.folder / "log")}
+            self._secure_channel()
+        if self.plan.hosts:
             config.MPIEngineSetLauncher.mpi_args, more = self._across_hosts(environment)
             environment |= more
-            self._secure_channel()
         cluster = ipp.Cluster(
             engines="mpi",
             profile_dir=str(self.folder),
@@ -195,6 +204,9 @@ class Engines:
             time.sleep(0.01)
 
     def _did_not_start(self) -> LabError:
+        found, fix = slurm.why_no_nodes(self.log()) if self.plan.launcher == "slurm" else ("", "")
+        if found:
+            return LabError(f"{self.plan.ranks} ranks started by Slurm", found, fix)
         came = len(self.client.ids) if self.client else 0
         how = f"{START_DEADLINE:.0f} s went by" if self.is_alive() else "mpiexec ended"
         return LabError(
