@@ -58,6 +58,17 @@ class Engines:
     @classmethod
     def start(cls, plan: Plan, owner: str) -> "Engines":
         """Start them all; `owner` is the identity of the process that they must not outlive."""
+        engines = cls.prepare(plan, owner)
+        try:
+            engines._start_cluster()
+        except BaseException:
+            engines.stop()
+            raise
+        return engines
+
+    @classmethod
+    def prepare(cls, plan: Plan, owner: str) -> "Engines":
+        """The keeper alone, with a folder; where ranks are to run has been looked at."""
         RUNTIME.mkdir(parents=True, exist_ok=True)
         engines = cls(plan, RUNTIME / secrets.token_hex(4))
         engines.folder.mkdir(mode=0o700)
@@ -68,7 +79,6 @@ class Engines:
                 engines._address = slurm.own_address_for_nodes()
                 engines.folder.joinpath(slurm.MARKER).touch()
             engines._start_keeper(owner)
-            engines._start_cluster()
         except BaseException:
             engines.stop()
             raise
@@ -155,6 +165,16 @@ class Engines:
         names = dict.fromkeys([*environment, *mine, "IPP_CLUSTER_ID", "IPP_PROFILE_DIR"])
         return self.plan.mpi.across(hostfile, shell, self._address, names)
 
+    def launcher(self) -> tuple[list[str], list[str], dict[str, str]]:
+        """What starts the ranks: a command; its options, which come after -n and the count; environment."""
+        options, environment = [], {processes.MARK: self.lab_id} | self.plan.environment()
+        if self.plan.is_remote:
+            environment |= {"LABKIT_NOTEBOOK": self._address, "LABKIT_LOGS": str(self.folder / "log")}
+        if self.plan.hosts:
+            options, more = self._across_hosts(environment)
+            environment |= more
+        return self.plan.command(slurm.job(self.lab_id)), options, environment
+
     def _secure_channel(self) -> None:
         """Let the controller listen for ranks on other hosts: encrypted with CurveZMQ, and signed."""
         settings = {
@@ -169,15 +189,11 @@ class Engines:
     def _start_cluster(self) -> None:
         deadline = time.monotonic() + START_DEADLINE
         config = Config()
-        config.MPIEngineSetLauncher.mpi_cmd = self.plan.command(slurm.job(self.lab_id))
+        command, options, environment = self.launcher()
+        config.MPIEngineSetLauncher.mpi_cmd, config.MPIEngineSetLauncher.mpi_args = command, options
         config.MPIEngineSetLauncher.engine_cmd = self.plan.program()
-        environment = {processes.MARK: self.lab_id} | self.plan.environment()
         if self.plan.is_remote:
-            environment |= {"LABKIT_NOTEBOOK": self._address, "LABKIT_LOGS": str(self.folder / "log")}
             self._secure_channel()
-        if self.plan.hosts:
-            config.MPIEngineSetLauncher.mpi_args, more = self._across_hosts(environment)
-            environment |= more
         cluster = ipp.Cluster(
             engines="mpi",
             profile_dir=str(self.folder),

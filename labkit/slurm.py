@@ -70,6 +70,15 @@ def wait() -> float:
     return int(asked)
 
 
+FIRST_NODE = """
+first=$(scontrol show hostnames "$SLURM_STEP_NODELIST" | head -n 1)
+: "${MASTER_ADDR:=$(scontrol show node "$first" | sed -n 's/.*NodeAddr=\\([^ ]*\\).*/\\1/p')}"
+export MASTER_ADDR
+exec "$@"
+"""
+"""For sh on each rank: says where rank 0 is, which is known only when the nodes are."""
+
+
 def own_address_for_nodes() -> str:
     """The address at which nodes see this one: that of the network on which Slurm's controller is."""
     told = re.search(r"SlurmctldHost\[0\]\s*=\s*(\S+?)(?:\((\S+)\))?\s", _said("scontrol", "show", "config"))
