@@ -47,7 +47,7 @@ ReturnToService=2
 MpiDefault=none
 KillWait=5
 {nodes}
-PartitionName=all Nodes=ALL Default=YES MaxTime=60 State=UP
+PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 
 
