@@ -50,8 +50,9 @@ PARTS = {
         replace(NOTEBOOKS, minutes=3),
     ),
     "test-all": (
-        Part("slow", 10, pytest("tests", "-m", "slow")),
-        Part("hosts", 6, pytest("tests", "-m", "hosts")),
+        Part("slow", 12, pytest("tests", "-m", "slow")),
+        Part("hosts", 7, pytest("tests", "-m", "hosts")),
+        Part("slurm", 6, pytest("tests", "-m", "slurm")),
         Part("othermpi", 14, pytest("tests", "-m", "othermpi")),
         *(replace(NOTEBOOKS, name=f"notebooks, time {n} of 3", minutes=3) for n in (2, 3)),
     ),
