@@ -118,6 +118,7 @@ def test_in_an_allocation_a_lab_is_a_step_of_it(jobs):
     assert until(lambda: jobs() == [], 10)
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("number", ["01", "04"])
 def test_a_lesson_passes_unchanged(number, jobs):
     asked = [
@@ -130,9 +131,8 @@ def test_a_lesson_passes_unchanged(number, jobs):
         str(lesson(number)),
     ]
     env = os.environ | {"LABKIT_LAUNCHER": "slurm"}
-    done = subprocess.run(
-        [sys.executable, *asked], cwd=ROOT, env=env, capture_output=True, text=True, timeout=140
-    )
+    command = [sys.executable, *asked]
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stdout[-4000:]
     assert until(lambda: jobs() == [], 20)
 
@@ -143,6 +143,7 @@ def bare(tmp_path_factory):
     return python_without_labkit(tmp_path_factory.mktemp("bare"))
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("number, ranks", [("01", 4), ("02", 3), ("04", 4)])
 def test_an_exported_lesson_says_under_srun_what_the_lesson_says(number, ranks, bare, jobs, tmp_path):
     script = tmp_path / "lesson.py"
@@ -150,7 +151,7 @@ def test_an_exported_lesson_says_under_srun_what_the_lesson_says(number, ranks, 
     env = {k: v for k, v in os.environ.items() if not k.startswith(("LABKIT_", "PYTHONPATH", "MASTER_"))}
     env |= {"OMP_NUM_THREADS": "1", "MASTER_PORT": str(launcher.free_port())}
     command = ["srun", "-n", str(ranks), "--output=rank%t", bare, script]
-    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=140)
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stderr
     found = [(tmp_path / f"rank{rank}").read_text().splitlines() for rank in range(ranks)]
     assert found == said(lesson(number), ranks)
