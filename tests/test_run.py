@@ -18,7 +18,8 @@ pytestmark = pytest.mark.timeout(100)
 SCRIPT = """
 import os, sys
 from mpi4py.MPI import COMM_WORLD as world
-print(f"rank {world.rank} of {world.size}: {sys.argv[1:]} {os.environ['MASTER_ADDR']}", flush=True)
+line = f"rank {world.rank} of {world.size}: {sys.argv[1:]} {os.environ['MASTER_ADDR']}\\n"
+os.write(1, line.encode())  # in one piece, whatever the other ranks print
 sys.exit(7 if "seven" in sys.argv else 0)
 """
 
