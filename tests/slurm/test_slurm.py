@@ -160,7 +160,9 @@ def test_an_exported_lesson_says_under_srun_what_the_lesson_says(number, ranks, 
 MEET = """
 import torch, torch.distributed as dist
 exec({preamble!r}, globals())
-x = torch.ones(1); dist.all_reduce(x); print(f"{{rank}}: {{x.item():g}} of {{world_size}}\\n", end="", flush=True)
+x = torch.ones(1)
+dist.all_reduce(x)
+print(f"{{rank}}: {{x.item():g}} of {{world_size}}\\n", end="", flush=True)
 dist.destroy_process_group()
 """
 
