@@ -46,6 +46,7 @@ SlurmdParameters=config_overrides
 ReturnToService=2
 MpiDefault=none
 KillWait=5
+FirstJobId={first_job}
 {nodes}
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
@@ -64,8 +65,13 @@ def up(folder: Path, nodes: int) -> None:
         f"NodeName={name} NodeHostname=localhost Port={port} CPUs=2 State=UNKNOWN"
         for name, port in zip(names, ports, strict=True)
     ]
+    first_job = 1 + secrets.randbelow(
+        60_000_000
+    )  # MPIs name shared memory after jobs; another cluster's may be left
     conf, key = folder / "slurm.conf", folder / "munge.key"
-    conf.write_text(CONF.format(folder=folder, controller=controller, nodes="\n".join(lines)))
+    conf.write_text(
+        CONF.format(folder=folder, controller=controller, first_job=first_job, nodes="\n".join(lines))
+    )
     key.touch(0o600)
     key.write_bytes(secrets.token_bytes(128))
     here = [
