@@ -14,7 +14,7 @@ import psutil
 from jupyter_core.paths import jupyter_runtime_dir
 from traitlets.config import Config
 
-from labkit import keeper, preflight, processes, remote_shell
+from labkit import keeper, preflight, processes, remote_shell, slurm
 from labkit.errors import LabError
 from labkit.launch import Plan
 from labkit.ranks import Rank
@@ -57,6 +57,19 @@ class Engines:
         cls, plan: Plan, owner: str, folder: Path | None = None, patience: float = START_DEADLINE
     ) -> "Engines":
         """Start them all; `owner` is the identity of the process that they must not outlive."""
+        engines = cls.prepare(plan, owner, folder, patience)
+        try:
+            engines._start_cluster()
+        except BaseException:
+            engines.stop()
+            raise
+        return engines
+
+    @classmethod
+    def prepare(
+        cls, plan: Plan, owner: str, folder: Path | None = None, patience: float = START_DEADLINE
+    ) -> "Engines":
+        """The keeper alone, with a folder; where ranks are to run has been looked at."""
         RUNTIME.mkdir(parents=True, exist_ok=True)
         engines = cls(plan, folder or RUNTIME / secrets.token_hex(4), patience)
         engines.folder.mkdir(mode=0o700)
@@ -64,8 +77,10 @@ class Engines:
         try:
             if plan.hosts:
                 engines._address = preflight.check(plan, engines.folder)
+            if plan.launcher == "slurm":
+                engines._address = slurm.own_address_for_nodes()
+                engines.folder.joinpath(slurm.MARKER).touch()
             engines._start_keeper()
-            engines._start_cluster()
         except BaseException:
             engines.stop()
             raise
@@ -89,6 +104,8 @@ class Engines:
         if self.client is not None:
             self.client.close(linger=0)
         self._end_keeper()
+        if self.plan.launcher == "slurm":
+            slurm.cancel(self.lab_id)
         processes.end_lab(self.lab_id, spare=(os.getpid(),))
         if self._keeper is not None:
             self._keeper.wait(5)
@@ -116,6 +133,9 @@ class Engines:
         deadline = time.monotonic() + 1.0
         while processes.is_alive(self._vital()["mpiexec"]) and time.monotonic() < deadline:
             time.sleep(0.02)  # it writes its report when it has ended the others
+        if self.plan.launcher == "slurm":
+            rank, how = slurm.obituary(self.log(lines=200))
+            return f"{ranks[rank]} died: {how}" if rank >= 0 else "srun died, and the ranks with it"
         pid, host, how = self.plan.mpi.obituary(self.log(lines=200))
         dead = [r for r in ranks if r.pid == pid]
         dead = [r for r in dead if r.host == host] or dead  # two hosts may have a process of that number
@@ -151,6 +171,21 @@ class Engines:
         names = dict.fromkeys([*environment, *mine, "IPP_CLUSTER_ID", "IPP_PROFILE_DIR"])
         return self.plan.mpi.across(hostfile, shell, self._address, names)
 
+    def launcher(self) -> tuple[list[str], list[str], dict[str, str]]:
+        """What starts the ranks: a command; its options, which come after -n and the count; environment."""
+        options, environment = [], {processes.MARK: self.lab_id} | self.plan.environment()
+        if self.plan.is_remote:
+            environment |= {"LABKIT_NOTEBOOK": self._address, "LABKIT_LOGS": str(self.folder / "log")}
+        if self.plan.hosts:
+            options, more = self._across_hosts(environment)
+            environment |= more
+        command = self.plan.command(slurm.job(self.lab_id))
+        if self.plan.hosts:  # Hydra sends all that it has
+            kept = tuple(_FORWARDED.split() + _LOCAL.split())
+            unset = [word for name in os.environ if not name.startswith(kept) for word in ("-u", name)]
+            command = ["env", *unset, *command]
+        return command, options, environment
+
     def _secure_channel(self) -> None:
         """Let the controller listen for ranks on other hosts: encrypted with CurveZMQ, and signed."""
         settings = {
@@ -165,20 +200,10 @@ class Engines:
     def _start_cluster(self) -> None:
         deadline = time.monotonic() + self._patience
         config = Config()
-        config.MPIEngineSetLauncher.mpi_cmd = [self.plan.mpi.mpiexec]
+        command, options, environment = self.launcher()
+        config.MPIEngineSetLauncher.mpi_cmd, config.MPIEngineSetLauncher.mpi_args = command, options
         config.MPIEngineSetLauncher.engine_cmd = self.plan.program()
-        environment = {processes.MARK: self.lab_id} | self.plan.environment()
-        if self.plan.hosts:
-            kept = tuple(_FORWARDED.split() + _LOCAL.split())
-            unset = [word for name in os.environ if not name.startswith(kept) for word in ("-u", name)]
-            config.MPIEngineSetLauncher.mpi_cmd = [
-                "env",
-                *unset,
-                self.plan.mpi.mpiexec,
-            ]  # Hydra sends all it has
-            environment |= {"LABKIT_NOTEBOOK": self._address, "LABKIT_LOGS": str(self.folder / "log")}
-            config.MPIEngineSetLauncher.mpi_args, more = self._across_hosts(environment)
-            environment |= more
+        if self.plan.is_remote:
             self._secure_channel()
         cluster = ipp.Cluster(
             engines="mpi",
@@ -214,6 +239,9 @@ class Engines:
         ]
 
     def _did_not_start(self) -> LabError:
+        found, fix = slurm.why_no_nodes(self.log()) if self.plan.launcher == "slurm" else ("", "")
+        if found:
+            return LabError(f"{self.plan.ranks} ranks started by Slurm", found, fix)
         came = len(self.client.ids) if self.client else 0
         how = f"{self._patience:.0f} s went by" if self.is_alive() else "mpiexec ended"
         return LabError(

@@ -77,6 +77,7 @@ def facts(token="", mpiexec="", folder="", directory=""):
         "free_memory": free_memory(),
         "running_ranks": running_ranks(),
         "gpus": gpus(),
+        "nccl": version("nvidia-nccl-cu13") or version("nvidia-nccl-cu12"),
         "sees_us_at": os.environ.get("SSH_CONNECTION", "").partition(" ")[0],
     }
 

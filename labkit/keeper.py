@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 
-from labkit import processes
+from labkit import processes, slurm
 from labkit.outpost import Outpost
 
 WATCHED = "watched"
@@ -48,6 +48,8 @@ def main(lab_id: str, folder: str, *hosts: str) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN if outposts else signal.SIG_DFL)
         for outpost in outposts:
             outpost.end()
+        if folder.joinpath(slurm.MARKER).exists():
+            slurm.cancel(lab_id)
         if folder.exists():
             folder.joinpath(GONE).write_text("\n".join(missed))
         processes.end_lab(lab_id, spare=(os.getpid(),))

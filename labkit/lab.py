@@ -112,7 +112,7 @@ class Lab:
 
     def interrupt(self, targets=None) -> None:
         """Raise KeyboardInterrupt in what these ranks run (default: all). Idle ranks ignore it."""
-        if self.plan.hosts:
+        if self.plan.is_remote:
             wanted = [r.rank for r in self.ranks if targets is None or r.rank in targets]
             self.client._send_control_request(wanted, "labkit_interrupt_request", {}, block=False)
             return
@@ -227,7 +227,7 @@ class Lab:
 
     def _lives(self, r: Rank) -> bool:
         """Whether a rank's process lives; on another host mpiexec stands for it, which ends with any rank."""
-        return self._engines.is_alive() if self.plan.hosts else r.process() is not None
+        return self._engines.is_alive() if self.plan.is_remote else r.process() is not None
 
 
 def _on_rank(function: str):

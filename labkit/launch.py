@@ -14,12 +14,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from labkit import hosts as machines
+from labkit import slurm
 from labkit.errors import LabError
 from labkit.hosts import Host
 
 BACKENDS = ("auto", "mpi", "gloo")
 DEVICES = ("auto", "cpu", "cuda")
-LAUNCHERS = ("auto", "mpiexec")
+LAUNCHERS = ("auto", "mpiexec", "slurm")
 DEFAULT_RANKS = 4
 MAX_RANKS = 256
 
@@ -98,7 +99,18 @@ class Plan:
     backend: str = "auto"
     device: str = "auto"
     launcher: str = "mpiexec"
-    hosts: tuple[Host, ...] = ()  # empty: this machine
+    hosts: tuple[Host, ...] = ()  # empty: this machine, or the nodes that Slurm gives
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether ranks may be on other machines than this one."""
+        return bool(self.hosts) or self.launcher == "slurm"
+
+    def command(self, job: str) -> list[str]:
+        """What starts the ranks; -n with their number, and the program, follow. `job` is a name for Slurm."""
+        if self.launcher == "slurm":
+            return slurm.command(self.mpi.name, self.device, job)
+        return [self.mpi.mpiexec]
 
     def placed(self) -> tuple[Host, ...]:
         """The hosts that get ranks, each with their number: the first is filled first."""
@@ -122,7 +134,7 @@ class Plan:
             "LABKIT_DEVICE": self.device,
             "LABKIT_WORLD_SIZE": str(self.ranks),
             "LABKIT_CHECK": os.environ.get("LABKIT_CHECK", "1"),
-        } | (self.mpi.environment() | ({} if self.hosts else loopback))
+        } | (self.mpi.environment() | ({} if self.is_remote else loopback))
 
 
 def plan(ranks=None, *, hosts=None, launcher=None, backend="auto", mpi="auto", device="auto") -> Plan:
@@ -139,7 +151,12 @@ def plan(ranks=None, *, hosts=None, launcher=None, backend="auto", mpi="auto", d
     _one_of("backend", backend, BACKENDS)
     _one_of("device", device, DEVICES)
     default = sum(host.slots for host in hosts) or os.environ.get("LABKIT_RANKS") or DEFAULT_RANKS
-    return resized(Plan(1, find_mpi(mpi), backend, device, hosts=hosts), default if ranks is None else ranks)
+    found, launcher = find_mpi(mpi), "mpiexec" if launcher == "auto" else launcher
+    if launcher == "slurm":
+        if hosts:
+            raise LabError("hosts, and Slurm", "Slurm itself chooses the nodes", "leave out one of the two")
+        slurm.require(found.name)
+    return resized(Plan(1, found, backend, device, launcher, hosts), default if ranks is None else ranks)
 
 
 def resized(plan: Plan, ranks) -> Plan:
