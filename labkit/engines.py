@@ -120,8 +120,8 @@ class Engines:
         """Whether controller and mpiexec live; mpiexec ends when any rank has."""
         return all(processes.is_alive(p) for p in self._vital().values())
 
-    def cause_of_death(self, ranks: tuple[Rank, ...]) -> str:
-        """Who died first and how, as far as mpiexec tells."""
+    def cause_of_death(self, ranks: tuple[Rank, ...], first: int | None = None) -> str:
+        """Who died first and how, as far as mpiexec tells; `first` is that rank's pid if it is known."""
         noted = self.folder / keeper.GONE
         missed = [name for name, process in self._vital().items() if not processes.is_alive(process)]
         if noted.exists():  # the keeper ends what is left, so by now both may be gone
@@ -139,6 +139,7 @@ class Engines:
         pid, host, how = self.plan.mpi.obituary(self.log(lines=200))
         dead = [r for r in ranks if r.pid == pid]
         dead = [r for r in dead if r.host == host] or dead  # two hosts may have a process of that number
+        dead = [r for r in ranks if r.pid == first] or dead
         return f"{dead[0]} died: {how}" if dead else "mpiexec died, and the ranks with it"
 
     def _vital(self) -> dict[str, psutil.Process | None]:

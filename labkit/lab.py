@@ -14,6 +14,7 @@ import ipyparallel as ipp
 
 from labkit import launch, ranks, warm
 from labkit.compare import Comparison, compare
+from labkit.deaths import FirstDeath
 from labkit.engines import Engines
 from labkit.errors import LabError
 from labkit.ranks import Rank
@@ -89,7 +90,7 @@ class Lab:
         if self.is_running():
             warm.require_mine(self._engines.folder)
             return
-        cause = self._engines.cause_of_death(self.ranks)
+        cause = self._engines.cause_of_death(self.ranks, self._first_death.pid)
         self._end()
         self._ended = cause
         raise LabError("a cell on the ranks", cause, "lab.restart(); what cells defined is lost")
@@ -190,6 +191,8 @@ class Lab:
             atexit.register(self.stop)
         try:
             self.ranks = tuple(Rank(**facts) for facts in self._call("describe"))
+            here = [] if self.plan.is_remote else [r.process() for r in self.ranks]
+            self._first_death = FirstDeath([process for process in here if process])
             numbers = [r.rank for r in self.ranks]
             if numbers != self.client.ids:  # ipyparallel requests engine i for rank i, but may be refused
                 found = f"engines {self.client.ids} are ranks {numbers}"

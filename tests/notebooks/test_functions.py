@@ -41,7 +41,7 @@ BUILT = {path.stem: defined_in(path) for path in LESSONS}
 
 
 def lesson_of(name: str) -> str:
-    """The number of the lesson that builds a function, as its docstring says; "" for a description as data."""
+    """The number of the lesson that builds a function, as its docstring says; "" for a schedule."""
     told = re.search(r"Built in\s+lesson (\d+)", inspect.getdoc(getattr(algorithms, name)) or "")
     return told[1] if told else ""
 
