@@ -27,9 +27,9 @@ IDLE = 3600.0
 """Seconds after which a shared lab that no cell was run on is ended."""
 
 
-def main(lab_id: str, folder: str) -> None:
+def main(lab_id: str, path: str) -> None:
     """Wait for one of the three ends of a lab, then end its processes."""
-    folder = Path(folder)
+    folder = Path(path)
     while has_owner(folder) and all(map(processes.is_alive, noted(folder / WATCHED))):
         if idle_for(folder / HOLDER) > IDLE:
             break

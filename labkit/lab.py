@@ -9,6 +9,8 @@
 
 import atexit
 import signal
+from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager
 
 import ipyparallel as ipp
 
@@ -18,6 +20,7 @@ from labkit.engines import Engines
 from labkit.errors import LabError
 from labkit.ranks import Rank
 from labkit.spare import Spare
+from labkit.trace import Trace
 from labkit.traced import Last, traced
 from labkit.view import View
 from labkit.watch import State
@@ -28,7 +31,15 @@ CALL_DEADLINE = 30.0
 _lab: "Lab | None" = None
 
 
-def start(ranks=None, *, hosts=None, launcher=None, backend="auto", mpi="auto", device="auto") -> "Lab":
+def start(
+    ranks: int | None = None,
+    *,
+    hosts: str | Sequence[str] | None = None,
+    launcher: str | None = None,
+    backend: str = "auto",
+    mpi: str = "auto",
+    device: str = "auto",
+) -> "Lab":
     """Start ranks and return when all are ready to communicate. Lesson 00 meets them.
 
     A second call returns the same lab with clean namespaces, and with new ranks only if it asks
@@ -109,7 +120,7 @@ class Lab:
         self._start()
         return self
 
-    def interrupt(self, targets=None) -> None:
+    def interrupt(self, targets: Collection[int] | None = None) -> None:
         """Raise KeyboardInterrupt in what these ranks run (default: all). Idle ranks ignore it."""
         for r in self.ranks:
             process = r.process()
@@ -131,7 +142,7 @@ class Lab:
         """Make the process group usable again after an interrupt, on every rank at once."""
         self._call("recover")
 
-    def trace(self):
+    def trace(self) -> AbstractContextManager[Trace]:
         """`with lab.trace() as trace:` records who sends what to whom, in all cells and calls of the block.
 
         The `labkit.Trace` has its events when the block is left. For one cell there is `%%px --trace`.

@@ -43,11 +43,13 @@ FAULTS = Part("faults", 4.5, pytest("tests/faults", "-s", "-m", EVERYWHERE))
 
 PARTS = {
     "test": (
-        Part("style", 0.5, ("-m", "ruff", "check")),
+        Part("style", 0.1, ("-m", "ruff", "check")),
+        Part("format", 0.1, ("-m", "ruff", "format", "--check")),
+        Part("types", 0.7, ("-m", "mypy")),
         Part("unit", 3.5, pytest("tests", "--ignore=tests/faults", "--ignore=tests/mpi", "-m", EVERYWHERE)),
         Part("mpi", 3.5, pytest("tests/mpi", "-m", EVERYWHERE)),
         FAULTS,
-        replace(NOTEBOOKS, minutes=3),
+        replace(NOTEBOOKS, minutes=2.6),
     ),
     "test-all": (
         Part("browser", 4.5, pytest("tests", "-m", "browser")),

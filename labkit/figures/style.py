@@ -51,7 +51,7 @@ def rank_colour(rank: int) -> str:
     return RANK_COLOURS[rank % len(RANK_COLOURS)]
 
 
-def half_opaque(colour) -> tuple[float, float, float]:
+def half_opaque(colour) -> tuple[float, ...]:
     """The colour as it looks half-opaque on white. Laid over another bar it does not mix with it."""
     return tuple(1 - COMMUNICATION_ALPHA * (1 - part) for part in to_rgb(colour))
 
