@@ -2,6 +2,7 @@
 
 python tests/run_parts.py test        what any machine can run
 python tests/run_parts.py test-all    what comes on top: takes longer, or needs more than a bare machine
+python tests/run_parts.py coverage    the tests again, measured
 python tests/run_parts.py nightly     what takes hours
 """
 
@@ -53,11 +54,16 @@ PARTS = {
     ),
     "test-all": (
         Part("browser", 4.5, pytest("tests", "-m", "browser")),
+        Part("docs", 0.8, ("-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", ".docs", "build/site")),
         Part("slow", 8.5, pytest("tests", "-m", "slow")),
-        Part("othermpi", 12, pytest("tests", "-m", "othermpi")),
+        Part("othermpi", 11.2, pytest("tests", "-m", "othermpi")),
         *(replace(NOTEBOOKS, name=f"notebooks, time {n} of 3", minutes=2.5) for n in (2, 3)),
     ),
     "faults": (FAULTS,),
+    "coverage": (
+        Part("coverage", 40, ("-m", "coverage", "run", *pytest("tests", "-m", EVERYWHERE))),
+        Part("coverage of notebooks", 15, ("-m", "coverage", "run", *NOTEBOOKS.command)),
+    ),
     "nightly": (
         Part("soaks", 60, pytest("tests", "-s", "-m", "nightly")),
         *(replace(NOTEBOOKS, name=f"notebooks, time {n} of 10") for n in range(1, 11)),
