@@ -155,7 +155,7 @@ def _bring_back(lab, result: AsyncResult, stuck: tuple[int, ...]) -> None:
     """
     crowded = min(5.0, max(1.0, os.getloadavg()[0] / os.cpu_count()))  # others may have the cores too
     deadline = time.monotonic() + RETURN_DEADLINE * crowded
-    seen = ()
+    seen: tuple[watch.State, ...] = ()
     while (left := _running(result)) and time.monotonic() < deadline:
         lab.interrupt(left)
         result.wait(AGAIN)

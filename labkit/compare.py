@@ -6,6 +6,7 @@ Every rank sends digests; only of what differs are the elements fetched, a piece
 import ast
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy
 from ipyparallel.error import TimeoutError as StillBusy
@@ -37,9 +38,9 @@ class Part:
         """Whether every rank has it, with the same dtype, shape and bits."""
         return len(set(self.digests)) == 1
 
-    def groups(self) -> list[tuple[object, list[int]]]:
+    def groups(self) -> list[tuple[Any, list[int]]]:
         """Each distinct digest with the ranks that have it, in rank order."""
-        found: dict[object, list[int]] = {}
+        found: dict[Any, list[int]] = {}
         for rank, digest in enumerate(self.digests):
             found.setdefault(digest, []).append(rank)
         return list(found.items())

@@ -44,7 +44,7 @@ def _by(difference: float | None) -> str:
 
 
 def _rows(comparison) -> list[tuple[str, ...]]:
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for part in _shown(comparison):
         name = part.name or comparison.name
         for i, (digest, who) in enumerate(part.groups()):

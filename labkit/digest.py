@@ -50,7 +50,7 @@ def piece(value, name: str, start: int, stop: int) -> numpy.ndarray:
 def _leaves(value, name: str = "") -> Iterator[tuple[str, object]]:
     """Every tensor, number, text and empty container, with its name."""
     if isinstance(value, torch.nn.Module):
-        inside = {**dict(value.named_parameters()), **dict(value.named_buffers())}
+        inside: Mapping = {**dict(value.named_parameters()), **dict(value.named_buffers())}
     elif isinstance(value, Mapping):
         inside = value
     elif isinstance(value, (list, tuple)):

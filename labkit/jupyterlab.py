@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import psutil
 
@@ -32,7 +33,7 @@ def command(arguments: list[str]) -> list[str]:
     return [sys.executable, "-m", "jupyterlab", *as_root, *ours, *arguments]
 
 
-def open_lab(arguments: list[str]) -> None:
+def open_lab(arguments: list[str]) -> NoReturn:
     """Become JupyterLab."""
     run = command(arguments)
     os.environ[SERVER] = processes.identity(psutil.Process())  # execv keeps pid and start time

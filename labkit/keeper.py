@@ -32,9 +32,9 @@ HOST_DEADLINE = 3.0
 """Seconds that hosts are given to end the lab's processes there."""
 
 
-def main(lab_id: str, folder: str, *hosts: str) -> None:
+def main(lab_id: str, path: str, *hosts: str) -> None:
     """Wait for one of the ends of a lab, then end its processes, here and on `hosts`."""
-    folder = Path(folder)
+    folder = Path(path)
     outposts = [Outpost(host, lab_id) for host in hosts]
     if outposts:  # they have to be told, so SIGTERM is an end like the others
         signal.signal(signal.SIGTERM, lambda *_: sys.exit())

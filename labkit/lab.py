@@ -9,6 +9,8 @@
 
 import atexit
 import signal
+from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager
 
 import ipyparallel as ipp
 
@@ -19,6 +21,7 @@ from labkit.engines import Engines
 from labkit.errors import LabError
 from labkit.ranks import Rank
 from labkit.spare import Spare
+from labkit.trace import Trace
 from labkit.traced import Last, traced
 from labkit.view import View
 from labkit.watch import State
@@ -29,7 +32,15 @@ CALL_DEADLINE = 30.0
 _lab: "Lab | None" = None
 
 
-def start(ranks=None, *, hosts=None, launcher=None, backend="auto", mpi="auto", device="auto") -> "Lab":
+def start(
+    ranks: int | None = None,
+    *,
+    hosts: str | Sequence[str] | None = None,
+    launcher: str | None = None,
+    backend: str = "auto",
+    mpi: str = "auto",
+    device: str = "auto",
+) -> "Lab":
     """Start ranks and return when all are ready to communicate. Lesson 00 meets them.
 
     `hosts` names other machines and their slots, as "miriad2a:2,miriad2b:2", or a file of them; see
@@ -111,7 +122,7 @@ class Lab:
         self._start()
         return self
 
-    def interrupt(self, targets=None) -> None:
+    def interrupt(self, targets: Collection[int] | None = None) -> None:
         """Raise KeyboardInterrupt in what these ranks run (default: all). Idle ranks ignore it."""
         if self.plan.is_remote:
             wanted = [r.rank for r in self.ranks if targets is None or r.rank in targets]
@@ -137,7 +148,7 @@ class Lab:
         """Make the process group usable again after an interrupt, on every rank at once."""
         self._call("recover")
 
-    def trace(self):
+    def trace(self) -> AbstractContextManager[Trace]:
         """`with lab.trace() as trace:` records who sends what to whom, in all cells and calls of the block.
 
         The `labkit.Trace` has its events when the block is left. For one cell there is `%%px --trace`.

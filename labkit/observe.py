@@ -7,6 +7,7 @@ import linecache
 import sys
 import threading
 from types import FrameType
+from typing import Any
 
 import psutil
 from IPython import get_ipython
@@ -26,7 +27,7 @@ def state(rank: int) -> State:
     waiting = _waiting_in_mpi() or _waiting_in_c10d(frames[: frames.index(cell)] if cell else [])
     place = _place(cell) if cell else ""
     memory = _PROCESS.memory_info().rss
-    doing = {"doing": WAITING, **waiting} if waiting else {"doing": COMPUTING}
+    doing: dict[str, Any] = {"doing": WAITING, **waiting} if waiting else {"doing": COMPUTING}
     return State(rank, place=place, memory=memory, **doing)
 
 

@@ -2,6 +2,7 @@
 
 python tests/run_parts.py test        what any machine can run
 python tests/run_parts.py test-all    what comes on top: takes longer, or needs more than a bare machine
+python tests/run_parts.py coverage    the tests again, measured
 python tests/run_parts.py nightly     what takes hours
 """
 
@@ -43,14 +44,17 @@ FAULTS = Part("faults", 4.5, pytest("tests/faults", "-s", "-m", EVERYWHERE))
 
 PARTS = {
     "test": (
-        Part("style", 0.5, ("-m", "ruff", "check")),
+        Part("style", 0.1, ("-m", "ruff", "check")),
+        Part("format", 0.1, ("-m", "ruff", "format", "--check")),
+        Part("types", 0.7, ("-m", "mypy")),
         Part("unit", 3.5, pytest("tests", "--ignore=tests/faults", "--ignore=tests/mpi", "-m", EVERYWHERE)),
         Part("mpi", 3.5, pytest("tests/mpi", "-m", EVERYWHERE)),
         FAULTS,
-        replace(NOTEBOOKS, minutes=3),
+        replace(NOTEBOOKS, minutes=2.6),
     ),
     "test-all": (
         Part("browser", 4.5, pytest("tests", "-m", "browser")),
+        Part("docs", 2, ("-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", ".docs", "build/site")),
         Part("slow", 10, pytest("tests", "-m", "slow")),
         Part("hosts", 7, pytest("tests", "-m", "hosts")),
         Part("slurm", 6, pytest("tests", "-m", "slurm")),
@@ -58,6 +62,10 @@ PARTS = {
         *(replace(NOTEBOOKS, name=f"notebooks, time {n} of 3", minutes=2.5) for n in (2, 3)),
     ),
     "faults": (FAULTS,),
+    "coverage": (
+        Part("coverage", 40, ("-m", "coverage", "run", *pytest("tests", "-m", EVERYWHERE))),
+        Part("coverage of notebooks", 15, ("-m", "coverage", "run", *NOTEBOOKS.command)),
+    ),
     "nightly": (
         Part("soaks", 60, pytest("tests", "-s", "-m", "nightly")),
         *(replace(NOTEBOOKS, name=f"notebooks, time {n} of 10") for n in range(1, 11)),

@@ -75,4 +75,4 @@ def test_an_unknown_set_is_refused_in_one_sentence():
     runner = Path(ROOT, "tests", "run_parts.py")
     asked = subprocess.run([sys.executable, runner, "all"], capture_output=True, text=True, timeout=60)
     assert asked.returncode == 1
-    assert asked.stderr == "Name one set of parts: test, test-all, faults, nightly\n"
+    assert asked.stderr == "Name one set of parts: test, test-all, faults, coverage, nightly\n"

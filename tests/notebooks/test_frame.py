@@ -48,6 +48,10 @@ def test_length(prose, code):
     assert 12 <= len(code) <= 24, len(code)
 
 
+def test_nothing_is_left_to_write(prose):
+    assert "TODO" not in prose
+
+
 def test_cells_are_short(code):
     for cell in code:
         lines = cell.source.splitlines()
@@ -81,7 +85,9 @@ def test_pictures_are_small_and_described(code):
     for cell in code:
         for output in cell.outputs:
             png = output.get("data", {}).get("image/png")
-            assert png is None or len(base64.b64decode(png)) <= MAX_PICTURE
+            if png is not None:
+                assert len(base64.b64decode(png)) <= MAX_PICTURE
+                assert output.metadata.get("image/png", {}).get("alt"), "make it with labkit.figures"
 
 
 def test_nothing_of_one_machine_is_stored(code, prose):
