@@ -20,7 +20,7 @@ def _shares(answers: Answers) -> str:
     given = answers.arguments[0][0]
     for rank, sum_ in enumerate(answers.found):
         value = numbers(sum_)
-        if value is None or value.numel() != 1 or value.item() not in range(2 ** len(given)):
+        if value is None or value.numel() != 1 or value.item() % 1 or not 0 <= value.item() < 2 ** len(given):
             return f"rank {rank} is wrong\n  got {sum_!r}, which is no sum of the numbers"
     taken = [[r for r, sum_ in enumerate(answers.found) if int(sum_) & number] for number in given]
     for place, who in enumerate(taken):
