@@ -56,14 +56,6 @@ def _mean(arguments):
     return _sum(arguments) / len(arguments)
 
 
-def _mean_of_twice(arguments):
-    return _mean(arguments) / len(arguments)
-
-
-def _mean_over_parameters(arguments):
-    return _sum(arguments) / PARAMETERS
-
-
 SYNC_IN_ONE = Exercise(
     task="`sync_gradients` calls `all_reduce` for each of 4 parameters, and each call costs latency. Do what "
     "it does with one collective call.",
@@ -89,10 +81,9 @@ def sync_in_one(model):
     judge=compare(
         _everywhere(_mean),
         Mistake("This is the sum. Divide it by the number of ranks.", _everywhere(_sum)),
-        Mistake("This is divided by the number of ranks twice.", _everywhere(_mean_of_twice)),
         Mistake(
-            "You divide by the number of parameters. Divide by the number of ranks.",
-            _everywhere(_mean_over_parameters),
+            "This is the sum divided by 4. Divide it by the number of ranks, once: dist.get_world_size().",
+            _everywhere(lambda arguments: _sum(arguments) / 4),
         ),
         Mistake(
             "The rank's own gradients are still in p.grad. What all_reduce returned into a new tensor "
@@ -198,7 +189,7 @@ def accumulate(model, batches):
 
 LESSON = Lesson(
     number="04",
-    title="Train in step",
+    title="Train in step: synchronous SGD",
     predictions=(Prediction("weights_apart", "weights"),),
     exercises=(SYNC_IN_ONE, ACCUMULATE),
     questions=(
@@ -215,7 +206,7 @@ LESSON = Lesson(
                 ),
                 Choice(
                     "Every sample was used.",
-                    "With a shuffle of its own on each rank almost a third never was; the replicas were equal.",
+                    "When each rank shuffled for itself, almost a third never was; the replicas were equal.",
                 ),
             ),
             right="b",
