@@ -17,7 +17,7 @@ class Run:
 
     found: object = None
     memory: int = 0  # bytes of tensors alive at once, beyond those that the call was given
-    time: float = 0.0  # seconds over those of the solution, both the best of several
+    time: float = 0.0  # processor time over the solution's, both the best of several
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ MEASURES = {
     "steps": Measure("messages one after the other", lambda trace, runs: trace.steps),
     "collectives": Measure("collective calls on each rank", _collectives),
     "memory": Measure("bytes of new tensors at once", lambda trace, runs: max(r.memory for r in runs)),
-    "time": Measure("times the solution's time", lambda trace, runs: max(r.time for r in runs)),
+    "time": Measure("processor time over the solution's", lambda trace, runs: max(r.time for r in runs)),
 }
 
 
