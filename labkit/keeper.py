@@ -1,23 +1,26 @@
 """A small process that ends what a `kill -9` would leave: of the owner, of the controller, of mpiexec.
 
 It has nothing to do but look twice a second; when one of those is gone, or a shared lab has been
-idle for long, it ends the lab's processes. It imports neither torch nor ipyparallel.
+idle for long, it ends the lab's processes, those on other hosts too. It imports neither torch nor
+ipyparallel.
 """
 
 import os
 import shutil
+import signal
 import sys
 import time
 from pathlib import Path
 
 import psutil
 
-from labkit import processes
+from labkit import processes, slurm
+from labkit.outpost import Outpost
 
 WATCHED = "watched"
 """The file in the lab's folder that names its controller and its mpiexec, once they have started."""
 GONE = "gone"
-"""The file in which the keeper says which of the two it missed, before it ends the other."""
+"""The file in which the keeper says which of the two, or which hosts, it missed, before it ends the rest."""
 OWNER = "owner"
 """The file that names the process which the lab must not outlive."""
 VITAL = ("the controller", "mpiexec")
@@ -25,22 +28,40 @@ HOLDER = "holder"
 """The file that a shared lab's notebook touches with every cell; absent if the lab is not shared."""
 IDLE = 3600.0
 """Seconds after which a shared lab that no cell was run on is ended."""
+HOST_DEADLINE = 3.0
+"""Seconds that hosts are given to end the lab's processes there."""
 
 
-def main(lab_id: str, folder: str) -> None:
-    """Wait for one of the three ends of a lab, then end its processes."""
+def main(lab_id: str, folder: str, *hosts: str) -> None:
+    """Wait for one of the ends of a lab, then end its processes, here and on `hosts`."""
     folder = Path(folder)
-    while has_owner(folder) and all(map(processes.is_alive, noted(folder / WATCHED))):
-        if idle_for(folder / HOLDER) > IDLE:
-            break
-        time.sleep(0.5)
-    alive = noted(folder / WATCHED)
-    missed = [name for name, process in zip(VITAL, alive, strict=False) if not processes.is_alive(process)]
-    if folder.exists():
-        folder.joinpath(GONE).write_text("\n".join(missed))
-    processes.end_lab(lab_id, spare=(os.getpid(),))
-    if not has_owner(folder) or (folder / HOLDER).exists():
-        shutil.rmtree(folder, ignore_errors=True)
+    outposts = [Outpost(host, lab_id) for host in hosts]
+    if outposts:  # they have to be told, so SIGTERM is an end like the others
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    missed: list[str] = []
+    try:
+        while has_owner(folder) and not missed and idle_for(folder / HOLDER) <= IDLE:
+            time.sleep(0.5)
+            missed = [f"host {outpost.host}" for outpost in outposts if not outpost.is_heard()]
+            missed += _missed(folder / WATCHED)
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN if outposts else signal.SIG_DFL)
+        for outpost in outposts:
+            outpost.end()
+        if folder.joinpath(slurm.MARKER).exists():
+            slurm.cancel(lab_id)
+        if folder.exists():
+            folder.joinpath(GONE).write_text("\n".join(missed))
+        processes.end_lab(lab_id, spare=(os.getpid(),))
+        deadline = time.monotonic() + HOST_DEADLINE
+        for outpost in outposts:
+            outpost.wait(max(0.0, deadline - time.monotonic()))
+        if not has_owner(folder) or (folder / HOLDER).exists():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _missed(watched: Path) -> list[str]:
+    return [name for name, p in zip(VITAL, noted(watched), strict=False) if not processes.is_alive(p)]
 
 
 def has_owner(folder: Path) -> bool:

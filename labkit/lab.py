@@ -14,6 +14,7 @@ import ipyparallel as ipp
 
 from labkit import launch, ranks, warm
 from labkit.compare import Comparison, compare
+from labkit.deaths import FirstDeath
 from labkit.engines import Engines
 from labkit.errors import LabError
 from labkit.ranks import Rank
@@ -31,7 +32,8 @@ _lab: "Lab | None" = None
 def start(ranks=None, *, hosts=None, launcher=None, backend="auto", mpi="auto", device="auto") -> "Lab":
     """Start ranks and return when all are ready to communicate. Lesson 00 meets them.
 
-    A second call returns the same lab with clean namespaces, and with new ranks only if it asks
+    `hosts` names other machines and their slots, as "miriad2a:2,miriad2b:2", or a file of them; see
+    cluster/ssh. A second call returns the same lab with clean namespaces, and with new ranks only if it asks
     for others. Raises LabError if the request makes no sense or if the ranks do not come up.
     """
     global _lab
@@ -82,7 +84,7 @@ class Lab:
 
     def is_running(self) -> bool:
         """Whether every rank lives, and can be reached."""
-        return self._engines is not None and self._engines.is_alive() and all(r.process() for r in self.ranks)
+        return self._engines is not None and self._engines.is_alive() and all(map(self._lives, self.ranks))
 
     def require_running(self) -> None:
         """LabError if the lab is stopped, is another notebook's by now, or has lost a rank.
@@ -95,7 +97,7 @@ class Lab:
         if self.is_running():
             warm.require_mine(self._engines.folder)
             return
-        cause = self._engines.cause_of_death({r.pid: str(r) for r in self.ranks})
+        cause = self._engines.cause_of_death(self.ranks, self._first_death.pid)
         self._end()
         self._ended = cause
         raise LabError("a cell on the ranks", cause, "lab.restart(); what cells defined is lost")
@@ -118,6 +120,10 @@ class Lab:
 
     def interrupt(self, targets=None) -> None:
         """Raise KeyboardInterrupt in what these ranks run (default: all). Idle ranks ignore it."""
+        if self.plan.is_remote:
+            wanted = [r.rank for r in self.ranks if targets is None or r.rank in targets]
+            self.client._send_control_request(wanted, "labkit_interrupt_request", {}, block=False)
+            return
         for r in self.ranks:
             process = r.process()
             if process is not None and (targets is None or r.rank in targets):
@@ -192,6 +198,8 @@ class Lab:
             atexit.register(self.stop)
         try:
             self.ranks = tuple(Rank(**facts) for facts in self._call("describe"))
+            here = [] if self.plan.is_remote else [r.process() for r in self.ranks]
+            self._first_death = FirstDeath([process for process in here if process])
             numbers = [r.rank for r in self.ranks]
             if numbers != self.client.ids:  # ipyparallel requests engine i for rank i, but may be refused
                 found = f"engines {self.client.ids} are ranks {numbers}"
@@ -225,7 +233,11 @@ class Lab:
     def _state(self, r: Rank) -> str:
         if self._engines is None:
             return "stopped"
-        return "ready" if r.process() else "dead"
+        return "ready" if self._lives(r) else "dead"
+
+    def _lives(self, r: Rank) -> bool:
+        """Whether a rank's process lives; on another host mpiexec stands for it, which ends with any rank."""
+        return self._engines.is_alive() if self.plan.is_remote else r.process() is not None
 
 
 def _on_rank(function: str):

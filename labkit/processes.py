@@ -13,9 +13,9 @@ import psutil
 MARK = "LABKIT_LAB"
 
 
-def of_lab(lab_id: str) -> list[psutil.Process]:
-    """All living processes of one lab on this host, the keeper included."""
-    return [process for process, lab in _marked() if lab == lab_id]
+def of_lab(lab_id: str, module: str = "") -> list[psutil.Process]:
+    """All living processes of one lab on this host, the keeper included; or those that run `module`."""
+    return [p for p, lab in _marked() if lab == lab_id and (not module or _runs(p, module))]
 
 
 def of_any_lab() -> list[psutil.Process]:
@@ -26,11 +26,28 @@ def of_any_lab() -> list[psutil.Process]:
 def _marked():
     for process in psutil.process_iter():
         try:
+            if _namespace(process.pid) != _namespace():
+                continue  # a container's, or a host's inside this machine: it ends its own
             lab = process.environ().get(MARK)
             if lab and process.uids().real == os.getuid() and process.status() != psutil.STATUS_ZOMBIE:
                 yield process, lab
         except (psutil.Error, OSError):
             continue  # another user's, or gone since
+
+
+def _runs(process: psutil.Process, module: str) -> bool:
+    try:
+        return module in process.cmdline()
+    except psutil.Error:
+        return False
+
+
+def _namespace(pid="self") -> str:
+    """Which pid namespace a process lives in; "" where there are none."""
+    try:
+        return os.readlink(f"/proc/{pid}/ns/pid")
+    except FileNotFoundError:
+        return ""
 
 
 def end(processes: list[psutil.Process], grace: float = 1.0) -> list[psutil.Process]:

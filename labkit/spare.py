@@ -126,7 +126,7 @@ def _end_other(engines: Engines) -> None:
 
 
 def _is_wanted(plan: Plan) -> bool:
-    here = plan.launcher == "mpiexec" and not getattr(plan, "hosts", ())
+    here = plan.launcher == "mpiexec" and not plan.hosts
     return here and plan.ranks <= PER_CORE * (os.cpu_count() or 1) and os.environ.get(SPARE, "1") != "0"
 
 

@@ -42,7 +42,7 @@ def find_or_start(plan: Plan, spare: Callable[[Plan], Engines | None]) -> tuple[
             engines = Engines.attach(plan, card.parent)
             if engines is not None:
                 return engines, True
-        processes.end_lab(card.parent.name)  # one lab per server
+        Engines(plan, card.parent).stop()  # one lab per server
     engines = _new(plan, os.environ[SERVER], spare)
     card = engines.folder / _CARD
     card.write_text(json.dumps({"server": os.environ[SERVER], "plan": repr(plan)}))

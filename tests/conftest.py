@@ -4,6 +4,8 @@ import os
 
 import pytest
 
+from tests.environments import other_mpi  # noqa: F401, a fixture
+
 os.environ.setdefault("LABKIT_SPARE", "0")  # tests that want spare ranks say so; others need the cores
 
 

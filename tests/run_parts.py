@@ -51,7 +51,9 @@ PARTS = {
     ),
     "test-all": (
         Part("browser", 4.5, pytest("tests", "-m", "browser")),
-        Part("slow", 8.5, pytest("tests", "-m", "slow")),
+        Part("slow", 10, pytest("tests", "-m", "slow")),
+        Part("hosts", 7, pytest("tests", "-m", "hosts")),
+        Part("slurm", 6, pytest("tests", "-m", "slurm")),
         Part("othermpi", 12, pytest("tests", "-m", "othermpi")),
         *(replace(NOTEBOOKS, name=f"notebooks, time {n} of 3", minutes=2.5) for n in (2, 3)),
     ),
