@@ -30,7 +30,7 @@ def defined_in(path) -> dict[str, str]:
     found = {}
     for cell in nbformat.read(path, as_version=4).cells:
         if cell.cell_type == "code":
-            source = re.sub(r"^\s*[%!].*$", "", cell.source, flags=re.MULTILINE)
+            source = re.sub(r"^(\s*)[%!].*$", r"\1pass", cell.source, flags=re.MULTILINE)
             for node in ast.walk(ast.parse(source)):
                 if isinstance(node, ast.FunctionDef):
                     found.setdefault(node.name, bare(node))
