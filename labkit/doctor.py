@@ -34,7 +34,7 @@ def examine(hosts: tuple[machines.Host, ...]) -> list[Check]:
         token.write_text(secrets.token_hex(8))
         asked = {"token": str(token), "mpiexec": mpiexec}
         here = facts.facts(folder=str(machines.PACKAGE), **asked)
-        answers = machines.probe(hosts, **asked) if hosts else ()
+        answers = machines.probe(hosts, machines.PROBE_DEADLINE, **asked) if hosts else ()
     finally:
         token.unlink()
     found = list(checks.alone(here, _world(mpiexec)))

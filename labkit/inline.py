@@ -6,6 +6,7 @@ Works on the text of the package alone and imports none of it.
 import ast
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeGuard
 
 from labkit.errors import LabError
 
@@ -20,7 +21,8 @@ def inlined(source: str) -> str:
     What the name needs from its module comes before it. LabError for an import that has no such form.
     """
     lines = source.splitlines()
-    found = [node for node in ast.walk(ast.parse(source)) if _is_ours(node)]
+    nodes = ast.walk(ast.parse(source))
+    found = [node for node in nodes if _is_ours(node)]
     for node in sorted(found, key=lambda node: node.lineno, reverse=True):
         pieces = dict.fromkeys(piece for alias in node.names for piece in _imported(node, alias, set()))
         in_order = sorted(pieces, key=lambda piece: not piece.startswith(("import ", "from ")))
@@ -30,7 +32,7 @@ def inlined(source: str) -> str:
     return "\n".join(lines).strip("\n")
 
 
-def _is_ours(node: ast.AST) -> bool:
+def _is_ours(node: ast.AST) -> TypeGuard[ast.ImportFrom]:
     if isinstance(node, ast.Import) and any(alias.name.split(".")[0] == "labkit" for alias in node.names):
         raise _no_source(ast.unparse(node))
     return isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "labkit"

@@ -19,7 +19,7 @@ def check(plan: "launch.Plan", folder: Path) -> str:
     asked = {"token": str(token), "mpiexec": plan.mpi.mpiexec, "directory": os.getcwd()}
     here = facts.facts(folder=str(hosts.PACKAGE), **asked)
     placed = plan.placed()
-    answers = hosts.probe(placed, **asked)
+    answers = hosts.probe(placed, hosts.PROBE_DEADLINE, **asked)
     total = {host.name: host.slots for host in plan.hosts}
     troubles = []
     for host, answer in zip(placed, answers, strict=True):
@@ -31,9 +31,9 @@ def check(plan: "launch.Plan", folder: Path) -> str:
         fix = "start the notebook on a machine that all hosts reach through one network"
         troubles = [(f"the hosts see this machine at {' and '.join(seen_at)}", fix)]
     if troubles:
-        found, fixes = zip(*troubles, strict=True)
-        asked = f"{plan.ranks} ranks on {', '.join(host.name for host in placed)}"
-        raise LabError(asked, "\n       ".join(found), "; ".join(dict.fromkeys(fixes)))
+        wanted = f"{plan.ranks} ranks on {', '.join(host.name for host in placed)}"
+        fixes = dict.fromkeys(fix for _, fix in troubles)
+        raise LabError(wanted, "\n       ".join(found for found, _ in troubles), "; ".join(fixes))
     return seen_at[0]
 
 

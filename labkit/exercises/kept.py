@@ -66,7 +66,7 @@ def progress() -> None:
     from labkit.exercises.catalogue import LESSONS
 
     kept = read()
-    rows = [("lesson", "", "exercises", "predictions", "questions")]
+    rows: list[tuple[str, ...]] = [("lesson", "", "exercises", "predictions", "questions")]
     for lesson in LESSONS:
         solved = [e.name in kept["exercises"] for e in lesson.exercises]
         said = [p.name in kept["predictions"] for p in lesson.predictions]
