@@ -23,7 +23,7 @@ def without_a_cell(lesson) -> list[str]:
     shown = values(" ".join(f"{cell.source} {cell.outputs}" for cell in code))
     prose = "\n\n".join(cell.source for cell in lesson.cells[1:] if cell.cell_type == "markdown")
     prose = re.sub(r"(?ms)^## From the literature$.*?(?=^## )", "", prose)  # a test of its own
-    sentences = re.split(r"(?<=[.:?!])\s+(?!<!--)", re.sub(UNREAD, " ", prose))
+    sentences = re.split(r"(?<=[.?!])\s+(?!<!--)", re.sub(UNREAD, " ", prose))
     return [s for s in sentences if "<!-- source: " not in s and values(s) - shown]
 
 
