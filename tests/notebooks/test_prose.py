@@ -7,8 +7,10 @@ Convention: `<!-- source: ... -->` behind a sentence names where a claim comes f
 import re
 
 NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?!\w)")
-UNREAD = r"(?ims)```.*?```|^#.*?$|\]\([^)]*\)|(?:lesson|section)s? [\d.]+(?:(?:,| and| to) [\d.]+)*"
-"""Code blocks, headings, addresses of links, numbers of lessons and sections."""
+UNREAD = (
+    r"(?ims)```.*?```|^#.*?$|\]\([^)]*\)|arXiv [\d.]+|(?:lesson|section)s? [\d.]+(?:(?:,| and| to) [\d.]+)*"
+)
+"""Code blocks, headings, addresses of links, numbers of lessons, sections and papers."""
 
 
 def values(text: str) -> set[float]:
@@ -23,7 +25,7 @@ def without_a_cell(lesson) -> list[str]:
     shown = values(" ".join(f"{cell.source} {cell.outputs}" for cell in code))
     prose = "\n\n".join(cell.source for cell in lesson.cells[1:] if cell.cell_type == "markdown")
     prose = re.sub(r"(?ms)^## From the literature$.*?(?=^## )", "", prose)  # a test of its own
-    sentences = re.split(r"(?<=[.?!])\s+(?!<!--)", re.sub(UNREAD, " ", prose))
+    sentences = re.split(r"(?<=[.?!])\s+(?!<!--)|\n\n", re.sub(UNREAD, " ", prose))
     return [s for s in sentences if "<!-- source: " not in s and values(s) - shown]
 
 
