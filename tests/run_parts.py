@@ -129,6 +129,7 @@ def main(parts: tuple[Part, ...]) -> int:
     """Run all parts, even after one failed, so that one run tells everything; 0 if each passed in time."""
     ran = []
     with tempfile.TemporaryDirectory() as folder:
+        os.environ["LABKIT_PROGRESS"] = folder  # what the user has predicted would be printed in lessons
         reports = [Path(folder, f"{number}.xml") for number in range(len(parts))]
         for part, report in zip(parts, reports, strict=True):
             print(f"\n{part.name}: {part.minutes} minutes at most", flush=True)

@@ -1,7 +1,8 @@
 """What a lesson asks of its reader, as data: predictions, exercises with limits, questions.
 
 Nothing here runs. `check` grades an exercise, a test tries wrong answers and the solution on the same
-description.
+description. A lesson's file imports torch only where it draws data: a notebook that is asked for a number
+need not wait for it.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 import math
 
-import torch
-
 from labkit.exercises.describe import Answers, Choice, Exercise, Lesson, Limit, Prediction, Question
 from labkit.exercises.judge import close, numbers, show
 from labkit.report import ranks
@@ -11,6 +9,8 @@ from labkit.report import ranks
 
 def _powers(generator, size):
     """Powers of two in any order: a sum of some of them says which ones were added."""
+    import torch
+
     n = int(torch.randint(33, 44, (), generator=generator))
     shuffled = [2**k for k in torch.randperm(n, generator=generator).tolist()]
     return [(list(shuffled),) for _ in range(size)]
@@ -62,6 +62,8 @@ def my_sum(numbers):
 
 
 def _darts(generator, size):
+    import torch
+
     return [(int(torch.randint(80_000, 120_000, (), generator=generator)),)] * size
 
 

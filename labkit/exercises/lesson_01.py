@@ -1,12 +1,12 @@
 """Send a tensor from one rank to another."""
 
-import torch
-
 from labkit.exercises.describe import Choice, Exercise, Lesson, Limit, Prediction, Question
 from labkit.exercises.judge import Mistake, compare
 
 
 def _tensors(generator, size):
+    import torch
+
     n = int(torch.randint(1, 2000, (), generator=generator))
     return [(torch.randn(n, generator=generator),) for _ in range(size)]
 
@@ -45,7 +45,7 @@ def swap(mine):
         Mistake("That is the left neighbour's: go by `partner`.", _from(lambda r, n: (r - 1) % n)),
         Mistake("That is the right neighbour's: go by `partner`.", _from(lambda r, n: (r + 1) % n)),
         Mistake("Nothing has arrived in it: which call fills the tensor that you return?",
-                lambda a: [torch.zeros_like(x) for (x,) in a]),
+                lambda a: [0 * x for (x,) in a]),
     ),
     limits=(
         Limit("messages", len, "A partner needs one message from each side, and nobody else needs any."),
@@ -56,6 +56,8 @@ def swap(mine):
 
 
 def _links(generator, size):
+    import torch
+
     share, a, b = torch.rand(3, dtype=torch.float64, generator=generator).tolist()
     return [(0.6 + 0.38 * share, 1e-6 * 10 ** (2 * a), 1e-10 * 10 ** (2 * b))] * size
 

@@ -1,12 +1,12 @@
 """Sum over all ranks."""
 
-import torch
-
 from labkit.exercises.describe import Choice, Exercise, Lesson, Limit, Prediction, Question, in_place
 from labkit.exercises.judge import Mistake, compare
 
 
 def _losses(generator, size):
+    import torch
+
     return [(5 * torch.rand(1, generator=generator),) for _ in range(size)]
 
 
@@ -56,6 +56,8 @@ def mean_loss(loss):
 
 
 def _tensors(generator, size):
+    import torch
+
     n = 12 * int(torch.randint(1, 50, (), generator=generator))  # can be cut into 2, 3 or 4 equal chunks
     return [(torch.randn(n, dtype=torch.float64, generator=generator),) for _ in range(size)]
 

@@ -58,6 +58,7 @@ def ask(name: str, answer: str | None = None) -> None:
         print(_wrapped(f"{name}  {question.text}", 6))
         for letter, choice in choices.items():
             print(_wrapped(f"      ({letter}) {choice.text}", 10))
+        print()
         return
     letter = str(answer).strip(" ()").lower()
     if letter not in choices:

@@ -26,6 +26,12 @@ def test_a_prediction_outlives_its_kernel(capsys, progress_folder):
     assert (progress_folder / "progress.json").stat().st_mode & 0o777 == 0o600
 
 
+def test_asking_for_a_number_does_not_wait_for_torch():
+    code = "import sys, labkit; labkit.predict('turns'); labkit.ask('00.1'); print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.endswith("False\n")
+
+
 def test_run_all_without_a_number_says_what_to_do_and_keeps_nothing(capsys, progress_folder):
     labkit.predict("turns", None)
     labkit.predict("turns", measured=2.7)

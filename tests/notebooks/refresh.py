@@ -7,7 +7,9 @@ is executed: what an editor added to the files goes, outputs and counts stay, an
 changed.
 """
 
+import os
 import sys
+import tempfile
 from pathlib import Path
 
 import nbformat
@@ -55,9 +57,11 @@ def main(names: list[str]) -> int:
         changed = [name for name in names if name != "--tidy" and tidy_file(Path(name))]
         print("\n".join(f"tidied {name}" for name in changed))
         return int(bool(changed))
-    for name in names:
-        print(name, flush=True)
-        refresh(Path(name))
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["LABKIT_PROGRESS"] = folder  # as somebody sees it who has predicted nothing yet
+        for name in names:
+            print(name, flush=True)
+            refresh(Path(name))
     return 0
 
 
