@@ -16,9 +16,13 @@ sys.path.insert(0, str(ROOT))
 sys.path.insert(0, str(HERE))
 
 import benchmarks  # noqa: E402
+from docutils import nodes  # noqa: E402
+from sphinx.util import logging  # noqa: E402
 
 import labkit  # noqa: E402
 from labkit import front_page  # noqa: E402
+
+logger = logging.getLogger(__name__)
 
 project, author, copyright = "labkit", "the labkit authors", "the labkit authors"
 release = version = labkit.__version__
@@ -34,6 +38,7 @@ suppress_warnings = ["myst.header"]  # lessons have their own order of headings
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
+highlight_language = "none"  # for blocks that name none: most are commands and outputs
 default_role = "literal"  # docstrings write `code` so
 
 html_theme = "furo"
@@ -42,7 +47,7 @@ html_theme_options = {"navigation_with_keys": True}
 html_copy_source = False
 
 
-def stage(app) -> None:
+def stage() -> None:
     """Bring what lies elsewhere in the project into `made`, from where Sphinx reads it."""
     made = HERE / "made"
     shutil.rmtree(made, ignore_errors=True)
@@ -77,5 +82,13 @@ def contents(lessons) -> str:
     return "\n\n".join(["# Lessons", "As they are stored: run them to see yours.", table, followed]) + "\n"
 
 
+def require_descriptions(app, page: str, template: str, context: dict, doctree) -> None:
+    """A picture that says nothing to a screen reader is a warning, so it fails the build."""
+    for picture in doctree.findall(nodes.image) if doctree else ():
+        if not picture.get("alt"):
+            logger.warning("a picture without alternative text: %s", picture.get("uri"), location=page)
+
+
 def setup(app) -> None:
-    stage(app)
+    stage()
+    app.connect("html-page-context", require_descriptions)

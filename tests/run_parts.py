@@ -63,8 +63,8 @@ PARTS = {
     ),
     "faults": (FAULTS,),
     "coverage": (
-        Part("coverage", 40, ("-m", "coverage", "run", *pytest("tests", "-m", EVERYWHERE))),
-        Part("coverage of notebooks", 15, ("-m", "coverage", "run", *NOTEBOOKS.command)),
+        # One run: a second one would erase what the first has measured.
+        Part("coverage", 55, ("-m", "coverage", "run", *NOTEBOOKS.command, "tests", "-m", EVERYWHERE)),
     ),
     "nightly": (
         Part("soaks", 60, pytest("tests", "-s", "-m", "nightly")),

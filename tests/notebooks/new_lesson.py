@@ -108,7 +108,6 @@ def cells(title: str) -> list:
         code("%%px\nx = torch.tensor([float(rank)])\ndist.all_reduce(x)\nx"),
         md(SEE),
         code("%%px --trace\ndist.all_reduce(x)", metadata=ignored),
-        code("lab.last.trace.plot()", metadata=ignored),
         md(BREAK),
         code(BROKEN, metadata=raises),
         md("TODO: what the verdict says, and what to look for next time. The next cell runs:"),
