@@ -12,10 +12,11 @@ import signal
 
 import ipyparallel as ipp
 
-from labkit import launch, ranks, warm
+from labkit import launch, network, ranks, warm
 from labkit.engines import Engines
 from labkit.errors import LabError
 from labkit.ranks import Rank
+from labkit.simulate.network import Network
 from labkit.traced import Last, traced
 from labkit.watch import State
 
@@ -132,6 +133,23 @@ class Lab:
         """
         return traced(self)
 
+    def network(self, bandwidth: str | None = None, latency: str | None = None) -> Network:
+        """Slow all messages between ranks down; without limits, no longer. Lesson 05.
+
+        `lab.network(bandwidth="100Mbit/s", latency="1ms")` puts a token bucket on each rank's way out and
+        in, and runs collectives as schedules of messages: all_reduce, all_gather and reduce_scatter as a
+        ring, broadcast, reduce and barrier as a tree; others raise a LabError. Returns what now holds, for
+        `labkit.simulate`. It never makes messages faster. LabError for another backend than "mpi".
+        """
+        wanted = network.network(bandwidth, latency)
+        self.require_running()
+        others = {r.backend for r in self.ranks} - {"mpi"}
+        if others:
+            found = f"the backend is {', '.join(sorted(others))}: its messages cannot be held back"
+            raise LabError("a slower network", found, 'labkit.start(backend="mpi")')
+        self._call("limit_network", wanted.bandwidth, wanted.alpha)
+        return wanted
+
     def stop(self) -> None:
         """End every process of this lab. A second call does nothing."""
         engines, self._engines = self._engines, None
@@ -167,8 +185,8 @@ class Lab:
             self.take_over()
         self._register_magics()
 
-    def _call(self, function: str) -> list:
-        return self[:].apply_async(_on_rank, function).get(CALL_DEADLINE)
+    def _call(self, function: str, *arguments) -> list:
+        return self[:].apply_async(_on_rank, function, *arguments).get(CALL_DEADLINE)
 
     def _register_magics(self) -> None:
         """%%px in this notebook or IPython session, if there is one."""
@@ -186,8 +204,8 @@ class Lab:
         return "ready" if r.process() else "dead"
 
 
-def _on_rank(function: str):
+def _on_rank(function: str, *arguments):
     """Runs on a rank, so that the owner need not import torch."""
     from labkit import rank
 
-    return getattr(rank, function)()
+    return getattr(rank, function)(*arguments)

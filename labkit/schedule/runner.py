@@ -10,7 +10,7 @@ from labkit.schedule.counts import boundary, chunk_bytes, freed, target
 from labkit.schedule.description import Chunk, Compute, Copy, Recv, Reduce, Schedule, Send
 
 
-def run(schedule: Schedule, x, *, group=None, compute: Callable | None = None) -> dict:
+def run(schedule: Schedule, x, *, group=None, compute: Callable | None = None, tag: int = 0) -> dict:
     """Do this rank's steps on its contiguous tensor x, in place; a collective of all ranks of the group.
 
     x has the same shape and dtype on every rank. A `Compute` calls `compute(operation, memory)`, which reads
@@ -50,7 +50,7 @@ def run(schedule: Schedule, x, *, group=None, compute: Callable | None = None) -
             at(chunk).add_(arrived)
 
     def message(call, tensor, other):
-        return dist.P2POp(call, tensor, group=group, group_peer=other)
+        return dist.P2POp(call, tensor, group=group, tag=tag, group_peer=other)
 
     for step in schedule.steps[rank]:
         transfers, arrived = [], []
