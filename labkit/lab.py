@@ -133,13 +133,13 @@ class Lab:
         """
         return traced(self)
 
-    def network(self, bandwidth: str | None = None, latency: str | None = None) -> Network:
+    def network(self, bandwidth: str | None = None, latency: str | None = None) -> Network | None:
         """Slow all messages between ranks down; without limits, no longer. Lesson 05.
 
         `lab.network(bandwidth="100Mbit/s", latency="1ms")` puts a token bucket on each rank's way out and
         in, and runs collectives as schedules of messages: all_reduce, all_gather and reduce_scatter as a
-        ring, broadcast, reduce and barrier as a tree; others raise a LabError. Returns what now holds, for
-        `labkit.simulate`. It never makes messages faster. LabError for another backend than "mpi".
+        ring, broadcast, reduce and barrier as a tree; others raise a LabError. It never makes messages
+        faster. Returns the limits, for `labkit.simulate`; None without. LabError for a backend but "mpi".
         """
         wanted = network.network(bandwidth, latency)
         self.require_running()
@@ -148,7 +148,7 @@ class Lab:
             found = f"the backend is {', '.join(sorted(others))}: its messages cannot be held back"
             raise LabError("a slower network", found, 'labkit.start(backend="mpi")')
         self._call("limit_network", wanted.bandwidth, wanted.alpha)
-        return wanted
+        return wanted if bandwidth or latency else None
 
     def stop(self) -> None:
         """End every process of this lab. A second call does nothing."""
