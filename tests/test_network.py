@@ -54,7 +54,7 @@ def test_ping_pong_measures_what_was_asked(slowed, rate, bytes_per_second):
     lab = slowed(2, rate, "1ms")
     pair = lab[:]
     pair.execute("from labkit.algorithms import fit_alpha_beta, ping_pong", block=True)
-    pair.execute("sizes = [1, 100_000, 400_000]; times = [ping_pong(n, 3) for n in sizes]", block=True)
+    pair.execute("sizes = [1, 500_000, 1_000_000]; times = [ping_pong(n, 3) for n in sizes]", block=True)
     pair.execute("alpha, beta = fit_alpha_beta(sizes, times)", block=True)
     assert 1 / pair["beta"][0] == pytest.approx(bytes_per_second, rel=0.05)
     assert 1e-3 <= pair["alpha"][0] < 3e-3

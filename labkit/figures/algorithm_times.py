@@ -1,7 +1,10 @@
 """Time of an all-reduce against its size, algorithm by algorithm: predicted and measured. Lesson 06."""
 
+from matplotlib.ticker import StrMethodFormatter
+
 from labkit.figures.curves import DASHES
 from labkit.figures.style import WAIT, figure, in_style
+from labkit.figures.units import size
 
 MARKERS = "os^D"
 
@@ -22,8 +25,14 @@ def algorithm_times(sizes, predicted, measured, crossing, title: str):
         axes.plot(sizes, [1e3 * t for t in measured[name]], linestyle="", color="black", **marker)
         axes.plot([], [], label=name, **look, **marker)
     axes.set(xscale="log", yscale="log", xlim=(sizes[0] / 2, sizes[-1] * 2))
-    axes.set(xlabel="size of the tensor (bytes)", ylabel="time of an all-reduce (ms)")
+    axes.set(xlabel="size of the tensor", ylabel="time of an all-reduce (ms)")
     edge = axes.get_xaxis_transform()
+    most = max(max(times) for times in [*predicted.values(), *measured.values()])
+    least = min(min(times) for times in [*predicted.values(), *measured.values()])
+    axes.set_ylim(1e3 * least / 2, 1e3 * most * 1.5)
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.set_xticks(sizes, [size(one) for one in sizes])
+    axes.minorticks_off()
     axes.text(sizes[0] * 0.6, 0.03, "here latency counts", transform=edge)
     axes.text(sizes[-1] * 1.7, 0.03, "here bytes count", transform=edge, ha="right")
     axes.legend(loc="upper left", title="lines: predicted, marks: measured")
