@@ -1,6 +1,6 @@
 """Time of an all-reduce against its size, algorithm by algorithm: predicted and measured. Lesson 06."""
 
-from matplotlib.ticker import StrMethodFormatter
+from matplotlib.ticker import LogLocator, StrMethodFormatter
 
 from labkit.figures.curves import DASHES
 from labkit.figures.style import WAIT, figure, in_style
@@ -30,6 +30,7 @@ def algorithm_times(sizes, predicted, measured, crossing, title: str):
     most = max(max(times) for times in [*predicted.values(), *measured.values()])
     least = min(min(times) for times in [*predicted.values(), *measured.values()])
     axes.set_ylim(1e3 * least / 2, 1e3 * most * 1.5)
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axes.set_xticks(sizes, [size(one) for one in sizes])
     axes.minorticks_off()

@@ -30,5 +30,5 @@ def break_even(predicted, measured, alone, crossings, title: str | None = None):
     axes.set_xticks(ticks, [str(tick) for tick in ticks])
     axes.minorticks_off()
     axes.text(expected, 0.02, " break-even, predicted", transform=axes.get_xaxis_transform(), fontsize=9)
-    axes.legend(loc="upper right")
+    axes.legend(loc="lower left")
     return made
