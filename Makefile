@@ -20,7 +20,7 @@ PIP = $(VENV)/bin/python -m pip --disable-pip-version-check
 INSTALL = $(PIP) install --quiet --constraint constraints.txt
 ACTIVATE = . $(VENV)/bin/activate
 
-.PHONY: help install dev lab test test-all faults nightly constraints clean
+.PHONY: help install dev lab test test-all docs coverage faults nightly constraints clean
 .DEFAULT_GOAL = help
 
 help: ## this list
@@ -52,7 +52,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 dev: $(TESTABLE) ## the same, with the tools that the tests need
 
 $(TESTABLE): $(INSTALLED)
-	@$(INSTALL) --editable ".[$(MPI),test]"
+	@$(INSTALL) --editable ".[$(MPI),test,docs]"
 	@touch $@
 
 lab: $(INSTALLED) ## open JupyterLab on the lessons
@@ -63,6 +63,14 @@ test: $(TESTABLE) ## what any machine can run, in under 15 minutes on 2 cores
 
 test-all: test ## that, and what takes longer, root, a browser or other environments
 	@$(ACTIVATE) && exec python tests/run_parts.py test-all
+
+docs: $(TESTABLE) ## the site, in build/site; no notebook is executed
+	@$(ACTIVATE) && exec python -m sphinx -W --keep-going -q -b html .docs build/site
+
+coverage: $(TESTABLE) ## how much of labkit the tests run, ranks included, least covered files first
+	@rm -rf .coverage && mkdir .coverage
+	@$(ACTIVATE) && export PYTHONPATH="$(CURDIR)" && { python tests/run_parts.py coverage; \
+	python -m coverage combine --quiet && exec python -m coverage report --fail-under=90; }
 
 faults: $(TESTABLE) ## the faults that a lab survives, as a table with the time to each verdict
 	@$(ACTIVATE) && exec python tests/run_parts.py faults

@@ -1,13 +1,11 @@
-"""The command: labkit lab | stop | bench."""
+"""The command: labkit lab | export | run | doctor | bench | stop."""
 
 import argparse
-import os
 import shutil
 import sys
 
-import psutil
-
 from labkit import processes
+from labkit.errors import LabError
 
 BENCHMARKS = ("collectives", "ready", "simulate", "trace")
 
@@ -21,23 +19,38 @@ def main(argv: list[str] | None = None) -> int:
     commands.add_parser("lab", help="open JupyterLab; its notebooks share one warm lab", add_help=False)
     commands.add_parser("stop", help="end every lab of yours on this machine, also what a crash left")
     commands.add_parser("bench", help="measure against the peers", add_help=False)
+    commands.add_parser("export", help="a lesson's cells as a plain script", add_help=False)
+    commands.add_parser("run", help="run a script where a lab's ranks would run", add_help=False)
+    commands.add_parser("doctor", help="what is wrong with this machine or these hosts", add_help=False)
     args, rest = parser.parse_known_args(argv)
-    return {"lab": lab, "stop": stop, "bench": bench}[args.command](rest)
+    own = {"lab": lab, "stop": stop, "bench": bench}
+    try:
+        return own[args.command](rest) if args.command in own else _module(args.command).main(rest)
+    except LabError as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
+def _module(command: str):
+    from importlib import import_module
+
+    return import_module(f"labkit.{command}")
 
 
 def lab(arguments: list[str]) -> int:
-    """JupyterLab, which owns the lab that its notebooks share and takes it along when it ends."""
-    from labkit.warm import SERVER
+    """JupyterLab on the lessons of this folder, which it puts there if it is empty."""
+    from labkit.jupyterlab import open_lab
 
-    os.environ[SERVER] = processes.identity(psutil.Process())  # execv keeps pid and start time
-    as_root = ["--allow-root"] if os.geteuid() == 0 else []
-    os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", *as_root, *arguments])
+    return open_lab(arguments)
 
 
 def stop(arguments: list[str]) -> int:
     """End what carries labkit's mark and is ours, by pid and start time."""
+    from labkit import slurm
     from labkit.engines import RUNTIME
 
+    for marker in RUNTIME.glob(f"*/{slurm.MARKER}"):
+        slurm.cancel(marker.parent.name)
     found = processes.of_any_lab()
     processes.end(found)
     for folder in RUNTIME.glob("*"):

@@ -15,8 +15,10 @@ from labkit import report, watch
 
 LOOK_AFTER = 0.25
 """Seconds between two looks at what the ranks do; a shorter cell is never looked at."""
-RETURN_DEADLINE = 2.0
-"""Seconds that interrupted ranks are given to come back before they are replaced."""
+RETURN_DEADLINE = 1.5
+"""Seconds that interrupted ranks are given to come back before they are replaced, on a machine with time."""
+AGAIN = 0.2
+"""Seconds between two interrupts of a rank, and between two looks at whether it can be reached."""
 
 
 class CellError(Exception):
@@ -82,11 +84,18 @@ def follow(
     Raises LabError if a rank dies under it. In every other case the lab is usable afterwards.
     """
     interrupted = interrupted or threading.Event()
+    try:
+        return _follow(lab, result, deadline, watch_it, interrupted)
+    finally:
+        lab.spare.release()
+
+
+def _follow(lab, result, deadline, watch_it, interrupted) -> Outcome:
     stop = _wait(lab, result, deadline, watch_it, interrupted)
     if stop is None:
         result.wait_for_output(5)
         return Outcome(gather(result))
-    _bring_back(lab, result)
+    _bring_back(lab, result, stop.stuck)
     said = tuple(s for s in gather(result) if s.done)
     where = "" if stop.stuck else report.whereabouts(said)
     stopped = "\n".join(filter(None, [stop.sentence, where]))
@@ -139,18 +148,37 @@ def _state(rank: int, said: report.Said | None) -> watch.State:
     return watch.State(rank, watch.FINISHED)
 
 
-def _bring_back(lab, result: AsyncResult) -> None:
-    """Interrupt the ranks that still run the cell, until they are back or it is too late.
+def _bring_back(lab, result: AsyncResult, stuck: tuple[int, ...]) -> None:
+    """Interrupt the ranks that still run the cell, until they are back or there is no hope.
 
     Again and again: an interrupt that comes before a rank has begun the cell is ignored there.
     """
     crowded = min(5.0, max(1.0, os.getloadavg()[0] / os.cpu_count()))  # others may have the cores too
     deadline = time.monotonic() + RETURN_DEADLINE * crowded
-    while not result.done() and time.monotonic() < deadline:
-        pairs = zip(result._targets, result._children, strict=True)
-        lab.interrupt([rank for rank, child in pairs if not child.done()])
-        result.wait(0.2)
-    result.wait_for_output(0.5)
+    seen: tuple[watch.State, ...] = ()
+    while (left := _running(result)) and time.monotonic() < deadline:
+        lab.interrupt(left)
+        result.wait(AGAIN)
+        last, seen = seen, _out_of_reach(lab, left)
+        if seen and (seen == last or set(left) <= set(stuck)):
+            break
+    told = [child.output for child in result._children if child.done()]
+    deadline = time.monotonic() + 0.5
+    while not all(output.done() for output in told) and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
+def _running(result: AsyncResult) -> list[int]:
+    """The ranks that have not ended the cell."""
+    return [rank for rank, child in zip(result._targets, result._children, strict=True) if not child.done()]
+
+
+def _out_of_reach(lab, left: list[int]) -> tuple[watch.State, ...]:
+    """Their states if all of these ranks wait in a backend that hears no interrupt, else nothing."""
+    if any(lab.ranks[rank].backend == "mpi" for rank in left):
+        return ()
+    told = tuple(lab.ask_states(left, AGAIN).values())
+    return told if all(state.doing == watch.WAITING for state in told) else ()
 
 
 def gather(result: AsyncResult) -> tuple[report.Said, ...]:

@@ -14,9 +14,10 @@ import psutil
 from jupyter_core.paths import jupyter_runtime_dir
 from traitlets.config import Config
 
-from labkit import keeper, processes
+from labkit import keeper, preflight, processes, remote_shell, slurm
 from labkit.errors import LabError
 from labkit.launch import Plan
+from labkit.ranks import Rank
 
 RUNTIME = Path(jupyter_runtime_dir(), "labkit")
 """Where each running lab has a folder of its own, private to the user, named by its id."""
@@ -32,32 +33,54 @@ _CONTROLLER_ARGS = [
     "--HeartMonitor.period=200",  # milliseconds; a registration waits for a heartbeat
     "--HeartMonitor.max_heartmonitor_misses=100000",  # labkit watches the processes themselves
 ]
-_ENGINE_ARGS = [
-    "--IPEngine.enable_nanny=False",  # signals go straight to the rank's pid
-    "--IPEngine.max_heartbeat_misses=0",
-    f"--IPEngine.wait_for_url_file={START_DEADLINE}",
-    f"--IPEngine.timeout={START_DEADLINE}",
-]
+_FORWARDED = (
+    "PATH LD_LIBRARY_PATH PYTHON LABKIT_ MPI4PY_ OMP_ MPICH_ I_MPI_ OMPI_ UCX_ FI_ GLOO_ NCCL_ TORCH_"
+)
+"""How the variables begin that ranks on hosts get of the owner's: they cross the network in clear text."""
+
+_LOCAL = "HOME USER LOGNAME SHELL LANG LC_ TMPDIR SSH_AUTH_SOCK IPP_"
+"""How those begin that mpiexec and its ssh need here."""
 
 
 class Engines:
     """The processes of one lab: keeper, controller, mpiexec, ranks. `client` talks to the ranks."""
 
-    def __init__(self, plan: Plan, folder: Path):
-        self.plan, self.folder = plan, folder
+    def __init__(self, plan: Plan, folder: Path, patience: float = START_DEADLINE):
+        self.plan, self.folder, self._patience = plan, folder, patience
         self.lab_id = folder.name
         self.client: ipp.Client | None = None
         self._keeper: subprocess.Popen | None = None
+        self._address = ""  # where other hosts reach this one
 
     @classmethod
-    def start(cls, plan: Plan, owner: str) -> "Engines":
+    def start(
+        cls, plan: Plan, owner: str, folder: Path | None = None, patience: float = START_DEADLINE
+    ) -> "Engines":
         """Start them all; `owner` is the identity of the process that they must not outlive."""
-        RUNTIME.mkdir(parents=True, exist_ok=True)
-        engines = cls(plan, RUNTIME / secrets.token_hex(4))
-        engines.folder.mkdir(mode=0o700)
-        engines._start_keeper(owner)
+        engines = cls.prepare(plan, owner, folder, patience)
         try:
             engines._start_cluster()
+        except BaseException:
+            engines.stop()
+            raise
+        return engines
+
+    @classmethod
+    def prepare(
+        cls, plan: Plan, owner: str, folder: Path | None = None, patience: float = START_DEADLINE
+    ) -> "Engines":
+        """The keeper alone, with a folder; where ranks are to run has been looked at."""
+        RUNTIME.mkdir(parents=True, exist_ok=True)
+        engines = cls(plan, folder or RUNTIME / secrets.token_hex(4), patience)
+        engines.folder.mkdir(mode=0o700)
+        engines.belong_to(owner)
+        try:
+            if plan.hosts:
+                engines._address = preflight.check(plan, engines.folder)
+            if plan.launcher == "slurm":
+                engines._address = slurm.own_address_for_nodes()
+                engines.folder.joinpath(slurm.MARKER).touch()
+            engines._start_keeper()
         except BaseException:
             engines.stop()
             raise
@@ -72,11 +95,18 @@ class Engines:
         engines.client = ipp.Client(str(folder / "security" / "ipcontroller-client.json"))
         return engines
 
+    def belong_to(self, owner: str) -> None:
+        """From now on they must not outlive that process."""
+        keeper.note(self.folder / keeper.OWNER, owner)
+
     def stop(self) -> None:
         """End every process and remove the folder with the connection files."""
         if self.client is not None:
             self.client.close(linger=0)
-        processes.end_lab(self.lab_id)
+        self._end_keeper()
+        if self.plan.launcher == "slurm":
+            slurm.cancel(self.lab_id)
+        processes.end_lab(self.lab_id, spare=(os.getpid(),))
         if self._keeper is not None:
             self._keeper.wait(5)
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -90,27 +120,36 @@ class Engines:
         """Whether controller and mpiexec live; mpiexec ends when any rank has."""
         return all(processes.is_alive(p) for p in self._vital().values())
 
-    def cause_of_death(self, ranks: dict[int, str]) -> str:
-        """Who died first and how, as far as mpiexec tells; `ranks` names each rank's pid."""
+    def cause_of_death(self, ranks: tuple[Rank, ...], first: int | None = None) -> str:
+        """Who died first and how, as far as mpiexec tells; `first` is that rank's pid if it is known."""
         noted = self.folder / keeper.GONE
         missed = [name for name, process in self._vital().items() if not processes.is_alive(process)]
         if noted.exists():  # the keeper ends what is left, so by now both may be gone
             missed = noted.read_text().splitlines()
         if missed == ["the controller"]:
             return "the controller died"
+        if lost := [name for name in missed if name.startswith("host ")]:
+            return f"{' and '.join(lost)} cannot be reached any more: is it up, and the network between?"
         deadline = time.monotonic() + 1.0
         while processes.is_alive(self._vital()["mpiexec"]) and time.monotonic() < deadline:
             time.sleep(0.02)  # it writes its report when it has ended the others
-        pid, how = self.plan.mpi.obituary(self.log(lines=200))
-        return f"{ranks[pid]} died: {how}" if pid in ranks else "mpiexec died, and the ranks with it"
+        if self.plan.launcher == "slurm":
+            rank, how = slurm.obituary(self.log(lines=200))
+            return f"{ranks[rank]} died: {how}" if rank >= 0 else "srun died, and the ranks with it"
+        pid, host, how = self.plan.mpi.obituary(self.log(lines=200))
+        dead = [r for r in ranks if r.pid == pid]
+        dead = [r for r in dead if r.host == host] or dead  # two hosts may have a process of that number
+        dead = [r for r in ranks if r.pid == first] or dead
+        return f"{dead[0]} died: {how}" if dead else "mpiexec died, and the ranks with it"
 
     def _vital(self) -> dict[str, psutil.Process | None]:
-        found = keeper.vital(self.folder / keeper.WATCHED) or [None, None]
+        found = keeper.noted(self.folder / keeper.WATCHED) or [None, None]
         return dict(zip(keeper.VITAL, found, strict=True))
 
-    def _start_keeper(self, owner: str) -> None:
+    def _start_keeper(self) -> None:
+        hosts = [host.name for host in self.plan.placed()]
         self._keeper = subprocess.Popen(
-            [sys.executable, "-m", "labkit.keeper", self.lab_id, str(self.folder), owner],
+            [sys.executable, "-m", "labkit.keeper", self.lab_id, str(self.folder), *hosts],
             env=os.environ | {processes.MARK: self.lab_id},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -118,12 +157,55 @@ class Engines:
             start_new_session=True,  # an interrupt of the owner must not reach it
         )
 
+    def _end_keeper(self) -> None:
+        """It takes along what runs on other hosts: it alone has a line to them."""
+        keepers = processes.of_lab(self.lab_id, module="labkit.keeper")
+        processes.end(keepers, grace=keeper.HOST_DEADLINE + 2.0)
+
+    def _across_hosts(self, environment: dict[str, str]) -> tuple[list[str], dict[str, str]]:
+        """What mpiexec needs to start ranks on the plan's hosts: options, and environment."""
+        hostfile, shell = self.folder / "hosts", self.folder / "ssh"
+        hostfile.write_text(self.plan.mpi.hostfile(self.plan.placed()))
+        shell.write_text(remote_shell.script(self.lab_id))
+        shell.chmod(0o700)
+        mine = [name for name in os.environ if name.startswith(tuple(_FORWARDED.split()))]
+        names = dict.fromkeys([*environment, *mine, "IPP_CLUSTER_ID", "IPP_PROFILE_DIR"])
+        return self.plan.mpi.across(hostfile, shell, self._address, names)
+
+    def launcher(self) -> tuple[list[str], list[str], dict[str, str]]:
+        """What starts the ranks: a command; its options, which come after -n and the count; environment."""
+        options, environment = [], {processes.MARK: self.lab_id} | self.plan.environment()
+        if self.plan.is_remote:
+            environment |= {"LABKIT_NOTEBOOK": self._address, "LABKIT_LOGS": str(self.folder / "log")}
+        if self.plan.hosts:
+            options, more = self._across_hosts(environment)
+            environment |= more
+        command = self.plan.command(slurm.job(self.lab_id))
+        if self.plan.hosts:  # Hydra sends all that it has
+            kept = tuple(_FORWARDED.split() + _LOCAL.split())
+            unset = [word for name in os.environ if not name.startswith(kept) for word in ("-u", name)]
+            command = ["env", *unset, *command]
+        return command, options, environment
+
+    def _secure_channel(self) -> None:
+        """Let the controller listen for ranks on other hosts: encrypted with CurveZMQ, and signed."""
+        settings = {
+            "IPController.engine_ip": self._address,
+            "IPController.enable_curve": True,
+            "Session.key": secrets.token_hex(32).encode(),  # or ipyparallel would leave out signatures
+        }
+        file = self.folder / "ipcontroller_config.py"  # a command line could be read by all
+        file.touch(0o600)
+        file.write_text("".join(f"c.{name} = {value!r}\n" for name, value in settings.items()))
+
     def _start_cluster(self) -> None:
-        deadline = time.monotonic() + START_DEADLINE
+        deadline = time.monotonic() + self._patience
         config = Config()
-        config.MPIEngineSetLauncher.mpi_cmd = [self.plan.mpi.mpiexec]
+        command, options, environment = self.launcher()
+        config.MPIEngineSetLauncher.mpi_cmd, config.MPIEngineSetLauncher.mpi_args = command, options
         config.MPIEngineSetLauncher.engine_cmd = self.plan.program()
-        mark = {processes.MARK: self.lab_id}
+        if self.plan.is_remote:
+            self._secure_channel()
         cluster = ipp.Cluster(
             engines="mpi",
             profile_dir=str(self.folder),
@@ -136,11 +218,10 @@ class Engines:
             controller_args=_CONTROLLER_ARGS,
         )
         cluster.log = _quiet
-        cluster.start_controller_sync(environment=mark)
-        environment = mark | self.plan.environment()
-        cluster.start_engines_sync(self.plan.ranks, environment=environment, engine_args=_ENGINE_ARGS)
+        cluster.start_controller_sync(environment={processes.MARK: self.lab_id})
+        cluster.start_engines_sync(self.plan.ranks, environment=environment, engine_args=self._engine_args())
         vital = (cluster.controller.process, cluster.engine_set.process)
-        keeper.note(self.folder / keeper.WATCHED, vital)
+        keeper.note(self.folder / keeper.WATCHED, *map(processes.identity, vital))
         try:
             self.client = cluster.connect_client_sync()
         except (RuntimeError, TimeoutError):  # the keeper ends the controller when mpiexec has ended
@@ -150,9 +231,20 @@ class Engines:
                 raise self._did_not_start()
             time.sleep(0.01)
 
+    def _engine_args(self) -> list[str]:
+        return [
+            "--IPEngine.enable_nanny=False",  # signals go straight to the rank's pid
+            "--IPEngine.max_heartbeat_misses=0",
+            f"--IPEngine.wait_for_url_file={self._patience}",
+            f"--IPEngine.timeout={self._patience}",
+        ]
+
     def _did_not_start(self) -> LabError:
+        found, fix = slurm.why_no_nodes(self.log()) if self.plan.launcher == "slurm" else ("", "")
+        if found:
+            return LabError(f"{self.plan.ranks} ranks started by Slurm", found, fix)
         came = len(self.client.ids) if self.client else 0
-        how = f"{START_DEADLINE:.0f} s went by" if self.is_alive() else "mpiexec ended"
+        how = f"{self._patience:.0f} s went by" if self.is_alive() else "mpiexec ended"
         return LabError(
             f"{self.plan.ranks} ranks with {self.plan.mpi.name} {self.plan.mpi.version}",
             f"{came} came up, then {how}; the ranks' last lines:\n{self.log()}",

@@ -1,55 +1,83 @@
 """A small process that ends what a `kill -9` would leave: of the owner, of the controller, of mpiexec.
 
 It has nothing to do but look twice a second; when one of those is gone, or a shared lab has been
-idle for long, it ends the lab's processes. It imports neither torch nor ipyparallel.
+idle for long, it ends the lab's processes, those on other hosts too. It imports neither torch nor
+ipyparallel.
 """
 
 import os
 import shutil
+import signal
 import sys
 import time
 from pathlib import Path
 
 import psutil
 
-from labkit import processes
+from labkit import processes, slurm
+from labkit.outpost import Outpost
 
 WATCHED = "watched"
 """The file in the lab's folder that names its controller and its mpiexec, once they have started."""
 GONE = "gone"
-"""The file in which the keeper says which of the two it missed, before it ends the other."""
+"""The file in which the keeper says which of the two, or which hosts, it missed, before it ends the rest."""
+OWNER = "owner"
+"""The file that names the process which the lab must not outlive."""
 VITAL = ("the controller", "mpiexec")
 HOLDER = "holder"
 """The file that a shared lab's notebook touches with every cell; absent if the lab is not shared."""
 IDLE = 3600.0
 """Seconds after which a shared lab that no cell was run on is ended."""
+HOST_DEADLINE = 3.0
+"""Seconds that hosts are given to end the lab's processes there."""
 
 
-def main(lab_id: str, folder: str, owner: str) -> None:
-    """Wait for one of the three ends of a lab, then end its processes."""
-    lab_owner, folder = processes.parse(owner), Path(folder)
-    while processes.is_alive(lab_owner) and all(map(processes.is_alive, vital(folder / WATCHED))):
-        if idle_for(folder / HOLDER) > IDLE:
-            break
-        time.sleep(0.5)
-    alive = vital(folder / WATCHED)
-    missed = [name for name, process in zip(VITAL, alive, strict=False) if not processes.is_alive(process)]
-    if folder.exists():
-        folder.joinpath(GONE).write_text("\n".join(missed))
-    processes.end_lab(lab_id, spare=(os.getpid(),))
-    if not processes.is_alive(lab_owner) or (folder / HOLDER).exists():
-        shutil.rmtree(folder, ignore_errors=True)
+def main(lab_id: str, path: str, *hosts: str) -> None:
+    """Wait for one of the ends of a lab, then end its processes, here and on `hosts`."""
+    folder = Path(path)
+    outposts = [Outpost(host, lab_id) for host in hosts]
+    if outposts:  # they have to be told, so SIGTERM is an end like the others
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    missed: list[str] = []
+    try:
+        while has_owner(folder) and not missed and idle_for(folder / HOLDER) <= IDLE:
+            time.sleep(0.5)
+            missed = [f"host {outpost.host}" for outpost in outposts if not outpost.is_heard()]
+            missed += _missed(folder / WATCHED)
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN if outposts else signal.SIG_DFL)
+        for outpost in outposts:
+            outpost.end()
+        if folder.joinpath(slurm.MARKER).exists():
+            slurm.cancel(lab_id)
+        if folder.exists():
+            folder.joinpath(GONE).write_text("\n".join(missed))
+        processes.end_lab(lab_id, spare=(os.getpid(),))
+        deadline = time.monotonic() + HOST_DEADLINE
+        for outpost in outposts:
+            outpost.wait(max(0.0, deadline - time.monotonic()))
+        if not has_owner(folder) or (folder / HOLDER).exists():
+            shutil.rmtree(folder, ignore_errors=True)
 
 
-def note(file: Path, running: tuple[psutil.Process, ...]) -> None:
-    """Write down the identities of processes, all at once for whoever reads."""
+def _missed(watched: Path) -> list[str]:
+    return [name for name, p in zip(VITAL, noted(watched), strict=False) if not processes.is_alive(p)]
+
+
+def has_owner(folder: Path) -> bool:
+    """Whether the process lives that the lab must not outlive."""
+    return all(map(processes.is_alive, noted(folder / OWNER) or [None]))
+
+
+def note(file: Path, *identities: str) -> None:
+    """Write down which processes play a part, all at once for whoever reads."""
     scratch = file.with_suffix(".new")
-    scratch.write_text("\n".join(map(processes.identity, running)))
+    scratch.write_text("\n".join(identities))
     scratch.replace(file)
 
 
-def vital(file: Path) -> list[psutil.Process | None]:
-    """The processes without which the lab is of no use."""
+def noted(file: Path) -> list[psutil.Process | None]:
+    """The processes written down in a file, None for each that is gone."""
     return [processes.parse(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 

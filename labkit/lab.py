@@ -9,15 +9,22 @@
 
 import atexit
 import signal
+from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager
 
 import ipyparallel as ipp
 
 from labkit import launch, network, ranks, warm
+from labkit.compare import Comparison, compare
+from labkit.deaths import FirstDeath
 from labkit.engines import Engines
 from labkit.errors import LabError
 from labkit.ranks import Rank
 from labkit.simulate.network import Network
+from labkit.spare import Spare
+from labkit.trace import Trace
 from labkit.traced import Last, traced
+from labkit.view import View
 from labkit.watch import State
 
 CALL_DEADLINE = 30.0
@@ -26,10 +33,19 @@ CALL_DEADLINE = 30.0
 _lab: "Lab | None" = None
 
 
-def start(ranks=None, *, hosts=None, launcher=None, backend="auto", mpi="auto", device="auto") -> "Lab":
+def start(
+    ranks: int | None = None,
+    *,
+    hosts: str | Sequence[str] | None = None,
+    launcher: str | None = None,
+    backend: str = "auto",
+    mpi: str = "auto",
+    device: str = "auto",
+) -> "Lab":
     """Start ranks and return when all are ready to communicate. Lesson 00 meets them.
 
-    A second call returns the same lab with clean namespaces, and with new ranks only if it asks
+    `hosts` names other machines and their slots, as "miriad2a:2,miriad2b:2", or a file of them; see
+    cluster/ssh. A second call returns the same lab with clean namespaces, and with new ranks only if it asks
     for others. Raises LabError if the request makes no sense or if the ranks do not come up.
     """
     global _lab
@@ -45,6 +61,13 @@ def start(ranks=None, *, hosts=None, launcher=None, backend="auto", mpi="auto", 
     return _lab
 
 
+def running(asked: str) -> "Lab":
+    """The lab that `start` returned. LabError if there is none yet."""
+    if _lab is None:
+        raise LabError(asked, "no lab was started in this notebook", "lab = labkit.start(4)")
+    return _lab
+
+
 class Lab:
     """Running ranks, as `labkit.start` returns them. `lab[1]` and `lab[:]` are ipyparallel views."""
 
@@ -52,8 +75,10 @@ class Lab:
         self.plan = plan
         self.ranks: tuple[Rank, ...] = ()
         self.last, self.is_traced = Last(), False
+        self.spare = Spare()
         self._engines: Engines | None = None
         self._ended = ""
+        self.tiles: View | None = None
         self._start()
 
     def __len__(self) -> int:
@@ -71,20 +96,21 @@ class Lab:
 
     def is_running(self) -> bool:
         """Whether every rank lives, and can be reached."""
-        return self._engines is not None and self._engines.is_alive() and all(r.process() for r in self.ranks)
+        return self._engines is not None and self._engines.is_alive() and all(map(self._lives, self.ranks))
 
     def require_running(self) -> None:
         """LabError if the lab is stopped, is another notebook's by now, or has lost a rank.
 
-        What is left of a lab that lost a rank is ended.
+        What is left of a lab that lost a rank is ended. `spare` is on hold from here on: a cell is to run.
         """
+        self.spare.hold()
         if self._engines is None:
             raise LabError("a cell on the ranks", self._ended, "lab.restart()")
         if self.is_running():
             warm.require_mine(self._engines.folder)
             return
-        cause = self._engines.cause_of_death({r.pid: str(r) for r in self.ranks})
-        self.stop()
+        cause = self._engines.cause_of_death(self.ranks, self._first_death.pid)
+        self._end()
         self._ended = cause
         raise LabError("a cell on the ranks", cause, "lab.restart(); what cells defined is lost")
 
@@ -99,13 +125,17 @@ class Lab:
     def restart(self, ranks: int | None = None) -> "Lab":
         """Replace the ranks by new ones, of another count if asked. What cells defined is lost."""
         plan = self.plan if ranks is None else launch.resized(self.plan, ranks)
-        self.stop()
+        self._end()
         self.plan = plan
         self._start()
         return self
 
-    def interrupt(self, targets=None) -> None:
+    def interrupt(self, targets: Collection[int] | None = None) -> None:
         """Raise KeyboardInterrupt in what these ranks run (default: all). Idle ranks ignore it."""
+        if self.plan.is_remote:
+            wanted = [r.rank for r in self.ranks if targets is None or r.rank in targets]
+            self.client._send_control_request(wanted, "labkit_interrupt_request", {}, block=False)
+            return
         for r in self.ranks:
             process = r.process()
             if process is not None and (targets is None or r.rank in targets):
@@ -126,7 +156,7 @@ class Lab:
         """Make the process group usable again after an interrupt, on every rank at once."""
         self._call("recover")
 
-    def trace(self):
+    def trace(self) -> AbstractContextManager[Trace]:
         """`with lab.trace() as trace:` records who sends what to whom, in all cells and calls of the block.
 
         The `labkit.Trace` has its events when the block is left. For one cell there is `%%px --trace`.
@@ -152,15 +182,30 @@ class Lab:
 
     def stop(self) -> None:
         """End every process of this lab. A second call does nothing."""
-        engines, self._engines = self._engines, None
-        self._ended = "this lab is stopped"
-        if engines is not None:
-            engines.stop()
-            atexit.unregister(self.stop)
+        self.spare.discard()
+        self._end()
+        atexit.unregister(self.stop)
+        self._rest()
 
     def status(self) -> tuple[tuple, ...]:
         """A row per rank: rank, host, pid, device, backend, state (ready, dead or stopped)."""
         return tuple((r.rank, r.host, r.pid, r.device, r.backend, self._state(r)) for r in self.ranks)
+
+    def view(self) -> View:
+        """A tile per rank: state, host, memory, and what it waits for, updated while cells run.
+
+        In JupyterLab a widget; right-click it, "Create New View for Output", to have it at the side.
+        """
+        self.tiles = self.tiles or View(self)
+        return self.tiles
+
+    def compare(self, name: str) -> Comparison:
+        """Whether all ranks have the same under `name` ("model", "x[0].grad"), and how far apart they are.
+
+        The result is shown as a table, and `assert lab.compare("model").equal` is a check. Raises
+        LabError if no rank has it. Lesson 04 compares replicas.
+        """
+        return compare(self, name)
 
     def __repr__(self) -> str:
         return ranks.text(self.status())
@@ -168,12 +213,22 @@ class Lab:
     def _repr_html_(self) -> str:
         return ranks.html(self.status())
 
+    def _end(self) -> None:
+        """The same, but for the spare ranks."""
+        engines, self._engines = self._engines, None
+        self._ended = "this lab is stopped"
+        if engines is not None:
+            engines.stop()
+
     def _start(self) -> None:
-        self._engines, adopted = warm.find_or_start(self.plan)
+        self._engines, adopted = warm.find_or_start(self.plan, self.spare.take)
         if not warm.is_shared():
+            atexit.unregister(self.stop)  # a restart must not register it twice
             atexit.register(self.stop)
         try:
             self.ranks = tuple(Rank(**facts) for facts in self._call("describe"))
+            here = [] if self.plan.is_remote else [r.process() for r in self.ranks]
+            self._first_death = FirstDeath([process for process in here if process])
             numbers = [r.rank for r in self.ranks]
             if numbers != self.client.ids:  # ipyparallel requests engine i for rank i, but may be refused
                 found = f"engines {self.client.ids} are ranks {numbers}"
@@ -184,6 +239,12 @@ class Lab:
         if adopted:
             self.take_over()
         self._register_magics()
+        self.spare.prepare(self.plan, self._engines, tuple(r.pid for r in self.ranks))
+        self._rest()
+
+    def _rest(self) -> None:
+        if self.tiles:
+            self.tiles.rest()
 
     def _call(self, function: str, *arguments) -> list:
         return self[:].apply_async(_on_rank, function, *arguments).get(CALL_DEADLINE)
@@ -201,7 +262,11 @@ class Lab:
     def _state(self, r: Rank) -> str:
         if self._engines is None:
             return "stopped"
-        return "ready" if r.process() else "dead"
+        return "ready" if self._lives(r) else "dead"
+
+    def _lives(self, r: Rank) -> bool:
+        """Whether a rank's process lives; on another host mpiexec stands for it, which ends with any rank."""
+        return self._engines.is_alive() if self.plan.is_remote else r.process() is not None
 
 
 def _on_rank(function: str, *arguments):

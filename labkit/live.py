@@ -25,19 +25,27 @@ def somebody_watches() -> bool:
 
 
 class Live:
-    """The display of one cell. `look` is a `cell.Watcher`; `finish` shows the result."""
+    """The display of one cell. `look` is a `cell.Watcher`; `finish` shows the result.
 
-    def __init__(self, watched: bool | None = None):
+    `tiles` is the lab's `view.View`, if it is shown, and is kept up to date as well.
+    """
+
+    def __init__(self, watched: bool | None = None, tiles=None):
+        self._tiles = tiles
         self._watched = somebody_watches() if watched is None else watched
         self._handle: DisplayHandle | None = None
 
     def look(self, said: tuple[report.Said, ...], states: tuple[watch.State, ...], seconds: float) -> None:
         """Draw what has been said so far, and what each rank does after a while."""
+        if self._tiles:
+            self._tiles.look(said, states, seconds)
         if self._watched and seconds >= FIRST_AFTER:
             self._show({"text/plain": running(said, states, seconds)})
 
     def finish(self, said: tuple[report.Said, ...]) -> None:
         """One display of all text in rank order, then the pictures in rank order."""
+        if self._tiles:
+            self._tiles.rest()
         said = shortened(said)
         if words := report.text(said):
             self._show(

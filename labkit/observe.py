@@ -7,12 +7,15 @@ import linecache
 import sys
 import threading
 from types import FrameType
+from typing import Any
 
+import psutil
 from IPython import get_ipython
 
 from labkit import mpi
 from labkit.watch import COMPUTING, WAITING, State
 
+_PROCESS = psutil.Process()
 _MAIN = threading.main_thread().ident
 _C10D = "torch/distributed/distributed_c10d.py"
 
@@ -23,7 +26,9 @@ def state(rank: int) -> State:
     cell = next((f for f in frames if in_cell(f)), None)
     waiting = _waiting_in_mpi() or _waiting_in_c10d(frames[: frames.index(cell)] if cell else [])
     place = _place(cell) if cell else ""
-    return State(rank, WAITING, place=place, **waiting) if waiting else State(rank, COMPUTING, place=place)
+    memory = _PROCESS.memory_info().rss
+    doing: dict[str, Any] = {"doing": WAITING, **waiting} if waiting else {"doing": COMPUTING}
+    return State(rank, place=place, memory=memory, **doing)
 
 
 def in_cell(frame: FrameType) -> bool:

@@ -6,15 +6,16 @@ reach the process that was found.
 """
 
 import os
+import time
 
 import psutil
 
 MARK = "LABKIT_LAB"
 
 
-def of_lab(lab_id: str) -> list[psutil.Process]:
-    """All living processes of one lab on this host, the keeper included."""
-    return [process for process, lab in _marked() if lab == lab_id]
+def of_lab(lab_id: str, module: str = "") -> list[psutil.Process]:
+    """All living processes of one lab on this host, the keeper included; or those that run `module`."""
+    return [p for p, lab in _marked() if lab == lab_id and (not module or _runs(p, module))]
 
 
 def of_any_lab() -> list[psutil.Process]:
@@ -25,6 +26,8 @@ def of_any_lab() -> list[psutil.Process]:
 def _marked():
     for process in psutil.process_iter():
         try:
+            if _namespace(process.pid) != _namespace():
+                continue  # a container's, or a host's inside this machine: it ends its own
             lab = process.environ().get(MARK)
             if lab and process.uids().real == os.getuid() and process.status() != psutil.STATUS_ZOMBIE:
                 yield process, lab
@@ -32,13 +35,27 @@ def _marked():
             continue  # another user's, or gone since
 
 
+def _runs(process: psutil.Process, module: str) -> bool:
+    try:
+        return module in process.cmdline()
+    except psutil.Error:
+        return False
+
+
+def _namespace(pid="self") -> str:
+    """Which pid namespace a process lives in; "" where there are none."""
+    try:
+        return os.readlink(f"/proc/{pid}/ns/pid")
+    except FileNotFoundError:
+        return ""
+
+
 def end(processes: list[psutil.Process], grace: float = 1.0) -> list[psutil.Process]:
     """Ask with SIGTERM, wait `grace` seconds, then SIGKILL. Returns what is alive even so."""
     _signal(processes, "terminate")
-    _, alive = psutil.wait_procs(processes, timeout=grace)
+    alive = _wait(processes, grace)
     _signal(alive, "kill")
-    _, alive = psutil.wait_procs(alive, timeout=2.0)
-    return [p for p in alive if is_alive(p)]
+    return _wait(alive, 2.0)
 
 
 def end_lab(lab_id: str, grace: float = 1.0, spare: tuple[int, ...] = ()) -> None:
@@ -72,6 +89,15 @@ def is_alive(process: psutil.Process | None) -> bool:
         return process is not None and process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.Error:
         return False
+
+
+def _wait(processes: list[psutil.Process], seconds: float) -> list[psutil.Process]:
+    """Those that are alive even then. A container's first process may never reap the dead."""
+    deadline = time.monotonic() + seconds
+    while (alive := [p for p in processes if is_alive(p)]) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    psutil.wait_procs(processes, timeout=0)  # reaps our own children
+    return alive
 
 
 def _signal(processes: list[psutil.Process], how: str) -> None:

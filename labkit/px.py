@@ -53,7 +53,7 @@ class PxMagics(ParallelMagics):
             raise LabError(
                 "--trace with --noblock", "nobody waits for the cell's end", "leave one of them out"
             )
-        live = Live()
+        live = Live(tiles=self.lab.tiles)
         with self.lab.trace() if self._traced else nullcontext() as trace:
             with cells.interrupts_noted() as interrupted:  # half a send would leave ranks in different cells
                 result = self.last_result = self.view.execute(cell, silent=False, block=False)
@@ -68,7 +68,7 @@ class PxMagics(ParallelMagics):
         """%pxresult: wait for the last cell sent with --noblock and show its outcome."""
         if self.last_result is None:
             return super().result(line)
-        live = Live()
+        live = Live(tiles=self.lab.tiles)
         with cells.interrupts_noted() as interrupted:
             outcome = cells.follow(self.lab, self.last_result, None, live.look, interrupted)
         return self._finish(live, outcome)

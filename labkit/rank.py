@@ -18,9 +18,9 @@ import torch.distributed as dist
 from ipyparallel.engine.app import IPEngine
 from mpi4py import MPI
 
-from labkit import interrupts, mpi, observe, recording, tracebacks
+from labkit import hosts, interrupts, mpi, observe, recording, tracebacks
 from labkit.errors import LabError
-from labkit.mpi import limited
+from labkit.mpi import limited, store
 from labkit.recording.clocks import measure
 
 GROUP_TIMEOUT = timedelta(minutes=30)
@@ -44,13 +44,22 @@ def join_world() -> None:
         dist.init_process_group(backend, timeout=GROUP_TIMEOUT, **numbers)
 
 
+def face_the_notebook() -> None:
+    """On several hosts, let gloo, NCCL and stores use the network that leads to the notebook."""
+    notebook = os.environ.get("LABKIT_NOTEBOOK")
+    if notebook:
+        address = hosts.own_address(towards=notebook)
+        os.environ.setdefault("MASTER_ADDR", MPI.COMM_WORLD.bcast(address))
+        for library in ("GLOO", "NCCL"):
+            os.environ.setdefault(f"{library}_SOCKET_IFNAME", hosts.interface(address))
+
+
 def _store(world: MPI.Comm) -> dist.TCPStore:
-    """A key-value store that rank 0 serves on loopback; its port travels by MPI."""
-    store = (
-        dist.TCPStore("127.0.0.1", 0, world.size, True, wait_for_workers=False) if not world.rank else None
-    )
-    port = world.bcast(store.port if store else None)
-    return store or dist.TCPStore("127.0.0.1", port, world.size, False)
+    """A key-value store that rank 0 serves, on loopback where all ranks are on one host."""
+    one_host = world.Split_type(MPI.COMM_TYPE_SHARED).size == world.size
+    own, address = store.serve(not one_host) if world.rank == 0 else (None, None)
+    address = world.bcast(address)
+    return own or store.connect(address)
 
 
 def device() -> torch.device:
@@ -150,7 +159,8 @@ def _refuse(what: str, fix: str):
 class RankEngine(IPEngine):
     """An ipyparallel engine whose namespace holds what a lesson needs and nothing else.
 
-    Its control thread answers while a cell runs: `labkit_state_request` with what this rank does.
+    Its control thread answers while a cell runs: `labkit_state_request` with what this rank does,
+    `labkit_interrupt_request` with a SIGINT to itself, which also ranks on other hosts can be sent.
     """
 
     def init_engine(self):
@@ -167,14 +177,31 @@ class RankEngine(IPEngine):
         self.kernel.raw_input = lambda *prompt: _refuse("input()", "set the value in the cell")
         sys.breakpointhook = lambda *args, **kwargs: _refuse("breakpoint()", "print what you want to see")
         self.kernel.control_handlers["labkit_state_request"] = self._tell_state
+        self.kernel.control_handlers["labkit_interrupt_request"] = self._interrupt
 
     def _tell_state(self, stream, ident, parent):
         content = {"status": "ok", "state": asdict(observe.state(self.id))}
         self.session.send(stream, "labkit_state_reply", content, parent, ident=ident)
 
+    def _interrupt(self, stream, ident, parent):
+        os.kill(os.getpid(), signal.SIGINT)
+        self.session.send(stream, "labkit_interrupt_reply", {"status": "ok"}, parent, ident=ident)
+
+
+def write_log_to(folder: str) -> None:
+    """Write to files what is written outside of cells: mpiexec would carry it in clear text."""
+    name = f"{folder}/ipengine-rank{dist.get_rank()}.log"
+    file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    for stream in (1, 2):
+        os.dup2(file, stream)
+    os.close(file)
+
 
 def main() -> None:
+    face_the_notebook()
     join_world()
+    if "LABKIT_LOGS" in os.environ:
+        write_log_to(os.environ["LABKIT_LOGS"])
     seed()
     tell_of_exit()
     RankEngine.launch_instance()

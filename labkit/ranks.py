@@ -7,6 +7,7 @@ from html import escape
 import psutil
 
 from labkit import processes
+from labkit.table import aligned
 
 COLUMNS = ("rank", "host", "pid", "device", "backend", "state")
 
@@ -33,10 +34,7 @@ class Rank:
 
 def text(rows: Sequence[tuple]) -> str:
     """The table as aligned text."""
-    cells = [COLUMNS, *(tuple(map(str, row)) for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    padded = ([cell.ljust(w) for cell, w in zip(row, widths, strict=True)] for row in cells)
-    return "\n".join("  ".join(row).rstrip() for row in padded)
+    return aligned([COLUMNS, *rows])
 
 
 def html(rows: Sequence[tuple]) -> str:

@@ -8,6 +8,7 @@ Without that variable a lab belongs to its kernel and ends with it.
 import json
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -26,10 +27,13 @@ def is_shared() -> bool:
     return processes.parse(os.environ.get(SERVER, "0 0")) is not None
 
 
-def find_or_start(plan: Plan) -> tuple[Engines, bool]:
-    """The server's running lab if it is of that plan, or a new one; and whether it was adopted."""
+def find_or_start(plan: Plan, spare: Callable[[Plan], Engines | None]) -> tuple[Engines, bool]:
+    """The server's running lab if it is of that plan, or a new one; and whether it was adopted.
+
+    `spare` gives engines that were prepared for that plan, if there are any.
+    """
     if not is_shared():
-        return Engines.start(plan, owner=processes.identity(psutil.Process())), False
+        return _new(plan, processes.identity(psutil.Process()), spare), False
     for card in RUNTIME.glob(f"*/{_CARD}"):
         told = json.loads(card.read_text())
         if told["server"] != os.environ[SERVER]:
@@ -38,12 +42,20 @@ def find_or_start(plan: Plan) -> tuple[Engines, bool]:
             engines = Engines.attach(plan, card.parent)
             if engines is not None:
                 return engines, True
-        processes.end_lab(card.parent.name)  # one lab per server
-    engines = Engines.start(plan, owner=os.environ[SERVER])
+        Engines(plan, card.parent).stop()  # one lab per server
+    engines = _new(plan, os.environ[SERVER], spare)
     card = engines.folder / _CARD
     card.write_text(json.dumps({"server": os.environ[SERVER], "plan": repr(plan)}))
     take(engines.folder)
     return engines, False
+
+
+def _new(plan: Plan, owner: str, spare: Callable[[Plan], Engines | None]) -> Engines:
+    engines = spare(plan)
+    if engines is None:
+        return Engines.start(plan, owner)
+    engines.belong_to(owner)
+    return engines
 
 
 def take(folder: Path) -> None:

@@ -6,7 +6,7 @@ for a while: a straggler is no fault.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 PATIENCE = 1.0
 """Seconds for which nothing must have moved before a verdict."""
@@ -32,6 +32,7 @@ class State:
     tag: int = 0
     place: str = ""
     error: str = ""
+    memory: int = field(default=0, compare=False)  # resident bytes; 0 if not told
 
     def is_point_to_point(self) -> bool:
         return self.verb in _SENDS + _RECEIVES

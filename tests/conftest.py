@@ -1,6 +1,12 @@
 """Labs that tests share: one per world size, started when first asked for, ended with the session."""
 
+import os
+
 import pytest
+
+from tests.environments import other_mpi  # noqa: F401, a fixture
+
+os.environ.setdefault("LABKIT_SPARE", "0")  # tests that want spare ranks say so; others need the cores
 
 
 @pytest.fixture(scope="session")
@@ -23,6 +29,21 @@ def labs():
     yield lab_of
     for lab in running.values():
         lab.stop()
+
+
+@pytest.fixture(scope="module")
+def spare_ranks():
+    """Labs of this module that start after this have spare ranks, which are prepared almost at once."""
+    from labkit import spare
+
+    def surroundings():
+        return {k: v for k, v in os.environ.items() if k != "PYTEST_CURRENT_TEST"}, os.getcwd()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(spare.SPARE, "1")
+        patch.setattr(spare, "QUIET", 0.2)
+        patch.setattr(spare, "_surroundings", surroundings)
+        yield
 
 
 @pytest.fixture(scope="session")

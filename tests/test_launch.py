@@ -46,10 +46,27 @@ def test_the_environment_names_the_backend(monkeypatch):
         launch.plan(2)
 
 
-def test_hosts_are_refused_before_anything_starts(monkeypatch):
+def test_hosts_give_as_many_ranks_as_they_have_slots(monkeypatch):
+    monkeypatch.setenv("LABKIT_RANKS", "3")
     monkeypatch.setenv("LABKIT_HOSTS", "a:2,b:2")
-    with pytest.raises(LabError, match="unset LABKIT_HOSTS"):
-        launch.plan(4)
+    assert launch.plan().ranks == 4
+    assert launch.plan(hosts="a:1,b:1").ranks == 2, "what the caller names wins"
+    assert launch.plan(3).placed() == launch.plan(hosts="a:2,b:1").placed(), "hosts are filled in their order"
+    assert [host.name for host in launch.plan(2).placed()] == ["a"]
+
+
+@pytest.mark.parametrize("resize", [launch.plan, lambda n: launch.resized(launch.plan(4), n)])
+def test_more_ranks_than_slots_are_refused(monkeypatch, resize):
+    monkeypatch.setenv("LABKIT_HOSTS", "a:2,b:2")
+    with pytest.raises(LabError, match="a:2, b:2 have 4 slots\nfix:   give the hosts more slots"):
+        resize(5)
+
+
+def test_each_mpi_reads_its_own_kind_of_hostfile():
+    placed = launch.plan(3, hosts="a:2,b:2").placed()
+    hydra, openmpi = launch.MPI("mpich", "5", "mpiexec"), launch.MPI("openmpi", "5", "mpiexec")
+    assert hydra.hostfile(placed) == "a:2\nb:1\n"
+    assert openmpi.hostfile(placed) == "a slots=2\nb slots=1\n"
 
 
 def test_equal_requests_give_equal_plans():

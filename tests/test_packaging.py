@@ -89,3 +89,15 @@ def test_the_supported_pythons_are_the_same_everywhere():
     assert PROJECT["requires-python"] == f">={oldest[0]}.{oldest[1]},<{newest[0]}.{newest[1] + 1}"
     named = [line.rpartition(" ")[2] for line in PROJECT["classifiers"] if "Python :: 3." in line]
     assert named == list(PYTHONS) == [f"3.{minor}" for minor in range(oldest[1], newest[1] + 1)]
+
+
+@pytest.mark.parametrize("name", [".binder/postBuild", ".devcontainer/devcontainer.json"])
+def test_other_ways_to_install_take_the_same_versions(name):
+    """The second calls make, which installs within the constraints."""
+    text = (ROOT / name).read_text()
+    assert "--constraint constraints.txt" in text or "make dev" in text
+    assert "https://download.pytorch.org/whl/cpu" in text
+
+
+def test_binder_has_a_supported_python():
+    assert (ROOT / ".binder" / "runtime.txt").read_text().strip().removeprefix("python-") in PYTHONS

@@ -55,10 +55,14 @@ def lacks_python(found, name, others=None):
     if others is None:
         supported = ["python3.{}".format(minor) for minor in range(NEWEST[1], OLDEST[1] - 1, -1)]
         others = [command for command in supported if usable(command)]
-    fix = "this machine has one: make install PYTHON=" + others[0] if others else (
-        "install one of these and name it: make install PYTHON=python3.{}".format(NEWEST[1]))
+    fix = (
+        "this machine has one: make install PYTHON=" + others[0]
+        if others
+        else ("install one of these and name it: make install PYTHON=python3.{}".format(NEWEST[1]))
+    )
     return "labkit needs Python {}.{} to {}.{} and {} is {}.{}; {}".format(
-        *(OLDEST + NEWEST + (name,) + tuple(found[:2]) + (fix,)))
+        *(OLDEST + NEWEST + (name,) + tuple(found[:2]) + (fix,))
+    )
 
 
 def lacks_platform(m, mpi):
@@ -68,14 +72,18 @@ def lacks_platform(m, mpi):
     if m.bits < 64:
         return "labkit needs a 64-bit Python and this is a 32-bit one; name another: make install PYTHON=..."
     if m.system == "Darwin" and (m.machine != "arm64" or m.macos < OLDEST_MACOS):
-        return ("PyTorch has wheels for macOS {} or newer on Apple silicon and this is macOS {} on {}; "
-                "use a Linux machine instead".format(OLDEST_MACOS[0], ".".join(map(str, m.macos)), m.machine))
+        return (
+            "PyTorch has wheels for macOS {} or newer on Apple silicon and this is macOS {} on {}; "
+            "use a Linux machine instead".format(OLDEST_MACOS[0], ".".join(map(str, m.macos)), m.machine)
+        )
     if m.system == "Linux" and m.machine not in ("x86_64", "aarch64"):
         return "PyTorch has wheels for x86_64 and aarch64, this is {}; use such a machine".format(m.machine)
     if m.system == "Linux" and m.glibc < OLDEST_GLIBC:
         found = "glibc {}.{}".format(*m.glibc[:2]) if m.glibc else "another C library"
-        return ("PyTorch and MPI have wheels for Linux with glibc {}.{} or newer and this one has {}; "
-                "use a newer distribution, or environment.yml with conda".format(*(OLDEST_GLIBC + (found,))))
+        return (
+            "PyTorch and MPI have wheels for Linux with glibc {}.{} or newer and this one has {}; "
+            "use a newer distribution, or environment.yml with conda".format(*(OLDEST_GLIBC + (found,)))
+        )
     if mpi == "impi" and (m.system, m.machine) != ("Linux", "x86_64"):
         return "Intel MPI has wheels for Linux on x86_64 only; choose another: make install MPI=mpich"
     return None
@@ -86,9 +94,12 @@ def lacks_venv(name):
         import ensurepip  # noqa: F401
         import venv  # noqa: F401
     except ImportError as missing:
-        return ("{} has no module {}, so it cannot make an environment; on Debian and Ubuntu: "
-                "apt-get install python{}.{}-venv, or name another Python: make install PYTHON=...".format(
-                    name, missing.name, *sys.version_info[:2]))
+        return (
+            "{} has no module {}, so it cannot make an environment; on Debian and Ubuntu: "
+            "apt-get install python{}.{}-venv, or name another Python: make install PYTHON=...".format(
+                name, missing.name, *sys.version_info[:2]
+            )
+        )
     return None
 
 
@@ -105,9 +116,12 @@ def free(directory):
 def lacks_disk(venv, needed=CPU_BYTES):
     if free(venv) >= needed:
         return None
-    return ("labkit's environment needs {:.1f} GB and {:.1f} GB are free for {}; make room, or choose "
-            "another disk: make install VENV=/other/disk/labkit".format(
-                needed / GB, free(venv) / GB, os.path.abspath(venv)))
+    return (
+        "labkit's environment needs {:.1f} GB and {:.1f} GB are free for {}; make room, or choose "
+        "another disk: make install VENV=/other/disk/labkit".format(
+            needed / GB, free(venv) / GB, os.path.abspath(venv)
+        )
+    )
 
 
 def main(venv, mpi, torch_index=""):

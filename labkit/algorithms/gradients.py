@@ -5,7 +5,7 @@ import torch.distributed as dist
 from torch.nn.functional import cross_entropy
 
 
-def gradient(model, x, y):
+def gradient(model: torch.nn.Module, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """Gradient of the mean cross-entropy of a classifier, all parameters in one vector [P].
 
     x is [N, ...], y holds N class numbers. Every parameter must take part in the loss. Built in
@@ -16,7 +16,7 @@ def gradient(model, x, y):
     return torch.cat([p.grad.flatten() for p in model.parameters()])
 
 
-def distance(found, expected):
+def distance(found: torch.Tensor, expected: torch.Tensor) -> float:
     """Norm of the difference over norm of what was expected: a number without unit.
 
     Two tensors of one shape. Built in lesson 03.
@@ -27,7 +27,9 @@ def distance(found, expected):
     return ((found - expected).norm() / expected.norm()).item()
 
 
-def mean_over_ranks(gradient, samples, group=None):
+def mean_over_ranks(
+    gradient: torch.Tensor, samples: int, group: dist.ProcessGroup | None = None
+) -> torch.Tensor:
     """Mean of the ranks' vectors [P], weighted by how many samples each one stands for.
 
     A collective: every rank of the group calls it with a vector of the same shape. samples > 0 on

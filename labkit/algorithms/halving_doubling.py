@@ -14,7 +14,7 @@ import torch.distributed as dist
 from labkit.schedule import Round, Rounds, Schedule
 
 
-def all_reduce_halving_doubling(x):
+def all_reduce_halving_doubling(x: torch.Tensor) -> None:
     """Sum a contiguous x over all ranks, in place, in 2 log2(R) steps; each rank sends 2 (R - 1) / R of it.
 
     Where R is no power of two, the ranks beyond the largest power P give their x to rank - P first, and get

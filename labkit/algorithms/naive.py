@@ -6,7 +6,7 @@ import torch.distributed as dist
 from labkit.schedule import Copy, Reduce, Schedule, Send
 
 
-def all_reduce_naive(x):
+def all_reduce_naive(x: torch.Tensor) -> None:
     """Sum x over all ranks, in place: each rank in its turn sends its x to all others.
 
     x has the same shape and dtype on every rank, and every rank calls. R ranks send R (R - 1)
@@ -29,7 +29,7 @@ def all_reduce_naive(x):
 
 def naive(world_size: int) -> Schedule:
     """The same as a schedule: what each rank has added up is its buffer "total". Built in lesson 06."""
-    steps = [[] for _ in range(world_size)]
+    steps: list[list] = [[] for _ in range(world_size)]
     for sender in range(world_size):
         steps[sender].append((Reduce(None, 0, into="total"),))
         for other in range(world_size):

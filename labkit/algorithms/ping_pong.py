@@ -1,13 +1,14 @@
 """What a message costs: measured by ping-pong, fitted to alpha + n * beta. Built in lesson 01."""
 
 import time
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 import torch.distributed as dist
 
 
-def ping_pong(n, repeats=20):
+def ping_pong(n: int, repeats: int = 20) -> float:
     """Seconds that a message of n bytes takes from rank 0 to rank 1, the best of `repeats`.
 
     Call it on ranks 0 and 1 and on no other: rank 0 sends n bytes and gets them back, and half
@@ -26,7 +27,7 @@ def ping_pong(n, repeats=20):
     return min(times) / 2
 
 
-def fit_alpha_beta(sizes, seconds):
+def fit_alpha_beta(sizes: Sequence[float], seconds: Sequence[float]) -> tuple[float, float]:
     """Fit seconds = alpha + sizes * beta: returns alpha in seconds, beta in seconds per byte.
 
     What is made small is the sum of squared relative errors, so that a byte and 4 MB count alike.

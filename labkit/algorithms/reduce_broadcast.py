@@ -4,7 +4,7 @@ import torch
 import torch.distributed as dist
 
 
-def reduce_to(root, x):
+def reduce_to(root: int, x: torch.Tensor) -> None:
     """Leave the sum of x over all ranks in x on rank `root`; the others keep their x.
 
     x has the same shape and dtype on every rank, and every rank calls. Built in lesson 02.
@@ -19,7 +19,7 @@ def reduce_to(root, x):
             x += y
 
 
-def broadcast_from(root, x):
+def broadcast_from(root: int, x: torch.Tensor) -> None:
     """Copy x of rank `root` into x on every other rank.
 
     x has the same shape and dtype on every rank, and every rank calls. Built in lesson 02.
@@ -32,7 +32,7 @@ def broadcast_from(root, x):
             dist.send(x, dst=other)
 
 
-def all_reduce_reduce_broadcast(x):
+def all_reduce_reduce_broadcast(x: torch.Tensor) -> None:
     """Sum x over all ranks, in place, by way of rank 0.
 
     x has the same shape and dtype on every rank, and every rank calls. R ranks send 2 (R - 1)

@@ -11,7 +11,7 @@ import torch.distributed as dist
 from labkit.schedule import Round, Rounds, Schedule
 
 
-def all_reduce_ring(x):
+def all_reduce_ring(x: torch.Tensor) -> None:
     """Sum a contiguous x over all ranks, in place; every rank sends 2 (R - 1) / R of it in 2 (R - 1) steps.
 
     x has the same shape and dtype on every rank, and every rank calls. Built in lesson 06.

@@ -1,7 +1,11 @@
 """Split a data set over the ranks. Built in lesson 03."""
 
+from typing import Any, TypeVar
 
-def shard(data, rank, world_size):
+Sliceable = TypeVar("Sliceable", bound=Any)
+
+
+def shard(data: Sliceable, rank: int, world_size: int) -> Sliceable:
     """The part of a rank: samples rank, rank + world_size, rank + 2 * world_size, ...
 
     Takes anything that can be sliced, [N, ...], and returns [N_r, ...] without a copy. Over all

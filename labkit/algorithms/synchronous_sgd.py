@@ -1,12 +1,14 @@
 """Synchronous SGD: replicas that start equal and stay equal. Built in lesson 04."""
 
+from collections.abc import Callable
+
 import torch
 import torch.distributed as dist
 from torch.nn.functional import cross_entropy
 from torch.nn.utils import parameters_to_vector
 
 
-def sync_initial_weights(model):
+def sync_initial_weights(model: torch.nn.Module) -> None:
     """Give every replica the weights and buffers of rank 0, in place.
 
     A collective: every rank calls it with a model of the same architecture. Built in lesson 04.
@@ -15,7 +17,7 @@ def sync_initial_weights(model):
         dist.broadcast(tensor, src=0)
 
 
-def sync_gradients(model):
+def sync_gradients(model: torch.nn.Module) -> None:
     """Replace every parameter's gradient by its mean over all ranks, in place.
 
     A collective: every rank calls it after `backward()`, with a gradient on each parameter. The
@@ -26,7 +28,15 @@ def sync_gradients(model):
         p.grad /= dist.get_world_size()
 
 
-def train_epoch(model, optimizer, x, y, batch_size, epoch, sync=sync_gradients):
+def train_epoch(
+    model: torch.nn.Module,
+    optimizer: torch.optim.Optimizer,
+    x: torch.Tensor,
+    y: torch.Tensor,
+    batch_size: int,
+    epoch: int,
+    sync: Callable[[torch.nn.Module], object] = sync_gradients,
+) -> list[float]:
     """Train on one pass over this rank's part; returns the loss of each step, a list of floats.
 
     x is [N_r, ...], y has N_r labels, and N_r must be the same on all ranks: a rank with fewer
@@ -45,7 +55,7 @@ def train_epoch(model, optimizer, x, y, batch_size, epoch, sync=sync_gradients):
     return losses
 
 
-def in_step(model):
+def in_step(model: torch.nn.Module) -> bool:
     """Whether this replica equals rank 0's bit for bit.
 
     A collective: every rank calls it; True or False on each. Built in lesson 04.

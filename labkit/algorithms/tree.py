@@ -5,12 +5,13 @@ International Journal of High Performance Computing Applications 19(1), 2005.
 """
 
 import numpy as np
+import torch
 import torch.distributed as dist
 
 from labkit.schedule import Round, Rounds, Schedule
 
 
-def all_reduce_tree(x):
+def all_reduce_tree(x: torch.Tensor) -> None:
     """Sum x over all ranks, in place, in 2 log2(R) steps (rounded up) that each carry the whole of x.
 
     x has the same shape and dtype on every rank, and every rank calls. Built in lesson 06.

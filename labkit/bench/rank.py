@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -67,8 +68,11 @@ def turns(names: tuple[str, ...], round_: int) -> tuple[str, ...]:
     return names[cut:] + names[:cut]
 
 
-def measure(there: Contenders, names: tuple[str, ...], make, count: int, rounds: int) -> dict[str, float]:
-    """Median over the rounds of each contender's seconds per call; a first batch warms each up."""
+def measure(there: Any, names: tuple[str, ...], make, count: int, rounds: int) -> dict[str, float]:
+    """Median over the rounds of each contender's seconds per call; a first batch warms each up.
+
+    `there` has a communicator `comm`, and `switch(name)`, which lets a contender begin.
+    """
     made = {name: make(name) for name in names}
     found = {name: [] for name in names}
     for round_ in range(-1, rounds):

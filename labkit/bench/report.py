@@ -70,7 +70,7 @@ HEAD = ("verb", "size", "gloo", "raw", "mpi", "checked", "mpi rate", "gloo/mpi",
 
 def table(rows: list[Row]) -> str:
     """One line a row; for the DDP step `raw` is the same step without communication."""
-    lines = [HEAD]
+    lines: list[tuple[str, ...]] = [HEAD]
     for row in rows:
         raw = "raw" if "raw" in row.seconds else "alone"
         times = [time_text(row.typical(name)) for name in ("gloo", raw, "mpi", "checked")]

@@ -1,6 +1,7 @@
 """Numbers that ranks hold, as rows of cells in the colours of the ranks whose data are in them."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from matplotlib.collections import PolyCollection
 
@@ -57,7 +58,7 @@ def draw_cells(axes, rows, left: float, top: float, inches: float):
             if inches >= LEAST:
                 axes.text(x + 0.5, y + 0.5, f"{cell.value:g}", ha="center", va="center", fontsize=letters)
     axes.add_collection(PolyCollection(stripes, facecolors=colours, linewidths=0))
-    grid = {"facecolors": "none", "edgecolors": "white", "linewidths": max(0.5, 6 * inches)}
+    grid: dict[str, Any] = {"facecolors": "none", "edgecolors": "white", "linewidths": max(0.5, 6 * inches)}
     axes.add_collection(PolyCollection(boxes, **grid))
 
 

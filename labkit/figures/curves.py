@@ -1,5 +1,10 @@
 """Loss and accuracy of several runs: the first is the one that the others are compared with."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from matplotlib.figure import Figure
+
 from labkit.figures.style import figure, in_style
 
 DASHES = ("-", "--", ":", "-.")
@@ -10,7 +15,7 @@ APART = 0.17
 
 
 @in_style
-def curves(runs, title: str | None = None):
+def curves(runs: Mapping[str, tuple[Sequence[float], Sequence[float]]], title: str | None = None) -> Figure:
     """Draw the loss, and beside it the accuracy where there is one. Returns a Figure.
 
     `runs`: {name: (losses, accuracies)}, a loss per step and an accuracy, 0 to 1, per epoch; either may
@@ -19,7 +24,12 @@ def curves(runs, title: str | None = None):
     """
     columns = [column for column in (0, 1) if any(len(run[column]) for run in runs.values())] or [0]
     height = max(3.2, 1.0 + 0.2 * len(runs))
-    size = {"width": 1.5 + 3.7 * len(columns), "height": height, "columns": len(columns), "squeeze": False}
+    size: dict[str, Any] = {
+        "width": 1.5 + 3.7 * len(columns),
+        "height": height,
+        "columns": len(columns),
+        "squeeze": False,
+    }
     made, panels = figure(title or _finding(runs), **size)
     for axes, column in zip(panels[0], columns, strict=True):
         ends = {}

@@ -1,5 +1,9 @@
 """Which rank holds what before and after a collective, or from step to step. First drawn in lesson 02."""
 
+from collections.abc import Callable, Collection, Sequence
+
+from matplotlib.figure import Figure
+
 from labkit.figures.cells import Cell, draw_cells, number_ranks, sheet
 from labkit.figures.style import in_style
 
@@ -10,7 +14,7 @@ ARROW, BEFORE, AFTER, ABOVE, BELOW = 1.2, 1.0, 0.8, 1.2, 0.4  # cells
 
 
 @in_style
-def data_state(panels, owners, title):
+def data_state(panels: Sequence[tuple], owners: Callable[[float], Collection[int]], title: str) -> Figure:
     """Draw a panel per collective: each rank's cells before it and after it.
 
     `panels` is a list of (name, before, after), or with more states after these: the steps of an

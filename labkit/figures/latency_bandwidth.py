@@ -1,13 +1,16 @@
 """The time of a message against its size, with the fit and its two regimes. First drawn in lesson 01."""
 
+from collections.abc import Sequence
+
 import numpy as np
+from matplotlib.figure import Figure
 
 from labkit.figures.style import RANK_COLOURS, WAIT, figure, in_style
 from labkit.figures.units import size
 
 
 @in_style
-def latency_bandwidth(sizes, seconds, alpha, beta):
+def latency_bandwidth(sizes: Sequence[float], seconds: Sequence[float], alpha: float, beta: float) -> Figure:
     """Draw measured times, the fit alpha + n * beta and the two lines that it joins.
 
     `sizes` in bytes, `seconds` measured, `alpha` in seconds, `beta` in seconds per byte. Returns a Figure.

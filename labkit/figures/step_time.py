@@ -1,5 +1,9 @@
 """Where the time of a step goes: compute, communication and waiting, stacked."""
 
+from collections.abc import Mapping
+
+from matplotlib.figure import Figure
+
 from labkit.figures.spans import KINDS, extent, time_spent
 from labkit.figures.style import QUIET, figure, in_style, rank_colour
 from labkit.figures.timeline import legend, look
@@ -8,7 +12,7 @@ from labkit.trace import Trace
 
 
 @in_style
-def step_time(traces, steps: int = 1, title: str | None = None):
+def step_time(traces: Mapping[str, Trace], steps: int = 1, title: str | None = None) -> Figure:
     """Draw a bar per rank of one trace, or per run of several. Returns a Figure.
 
     `traces`: a Trace, or {name of the run: Trace}; a run's bar is the mean over its ranks. `steps`: how

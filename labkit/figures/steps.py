@@ -1,8 +1,11 @@
 """An algorithm step by step, all steps beside each other: who holds what, and what was just sent to whom."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from matplotlib.collections import PolyCollection
+from matplotlib.figure import Figure
 
 from labkit.figures.cells import Cell, draw_cells, number_ranks, sheet
 from labkit.figures.style import in_style
@@ -33,7 +36,7 @@ class State:
 
 
 @in_style
-def steps(states, title: str):
+def steps(states: Sequence[State], title: str) -> Figure:
     """Draw the states in their order, an arrow per message. Returns a Figure.
 
     A rank has a row, a chunk a column. What a step changed has a black frame; an arrow comes from the
@@ -68,7 +71,7 @@ def draw_state(axes, state: State, left: float, top: float, inches: float):
         way = 1 if message.to > message.source else -1
         begin, end = top + message.source + 0.5 + 0.1 * way, y + 0.5 - 0.35 * way
         arrows.append((x + 0.5 + 0.33 * way, begin, 0, end - begin))
-    black = {"edgecolors": "black", "linewidths": min(1.5, 5 * inches)}
+    black: dict[str, Any] = {"edgecolors": "black", "linewidths": min(1.5, 5 * inches)}
     axes.add_collection(PolyCollection(frames, facecolors="none", **black, gid="messages"))
     if arrows:
         head = {"headwidth": 6, "headlength": 7, "headaxislength": 6, "minlength": 0}

@@ -45,13 +45,17 @@ class CourseFigure(Figure):
     draw = in_style(Figure.draw)
     savefig = in_style(Figure.savefig)
 
+    def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
+        """For a notebook: what is said of the picture where it cannot be seen, beside the picture itself."""
+        return {"text/plain": description(self)}, {"image/png": {"alt": description(self)}}
+
 
 def rank_colour(rank: int) -> str:
     """The colour of a rank in every figure of the course: rank 0 is blue, rank 1 orange."""
     return RANK_COLOURS[rank % len(RANK_COLOURS)]
 
 
-def half_opaque(colour) -> tuple[float, float, float]:
+def half_opaque(colour) -> tuple[float, ...]:
     """The colour as it looks half-opaque on white. Laid over another bar it does not mix with it."""
     return tuple(1 - COMMUNICATION_ALPHA * (1 - part) for part in to_rgb(colour))
 
@@ -88,6 +92,15 @@ def figure(title: str, *, width: float = 7.0, height: float = 3.0, rows: int = 1
     made.suptitle(fill(title, int(width * LETTERS_PER_INCH)), x=0.01, ha="left", fontsize=12)
     plt.close(made)  # or a notebook would show it twice: as the cell's value and as an open figure
     return made, axes
+
+
+def description(made: Figure) -> str:
+    """The alternative text of a figure: its title, which states the finding, and what its axes show."""
+    axes = [f"{a.get_ylabel()} over {a.get_xlabel()}" for a in made.axes if a.get_xlabel() and a.get_ylabel()]
+    alone = [a.get_xlabel() for a in made.axes if a.get_xlabel() and not a.get_ylabel()]
+    shown = ", ".join(dict.fromkeys(axes + alone))
+    said = f"Figure: {made.get_suptitle()}" + (f" ({shown})" if shown else "")
+    return " ".join(said.split())
 
 
 def place_freely(made):

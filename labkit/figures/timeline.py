@@ -2,6 +2,7 @@
 
 import numpy as np
 from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.figure import Figure
 from matplotlib.legend_handler import HandlerTuple
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -11,6 +12,7 @@ from labkit.figures.finding import finding
 from labkit.figures.spans import KINDS, by_rank, extent, is_timed, merged, spans, tracks
 from labkit.figures.style import WAIT, figure, half_opaque, in_style, rank_colour
 from labkit.figures.units import unit
+from labkit.trace import Trace
 
 WIDTH = 9.0  # inches
 LANE = 0.36  # half the height of a lane; the lanes are 1 apart
@@ -22,7 +24,7 @@ LETTER = 0.07  # inches: the width of one in a bar
 
 
 @in_style
-def timeline(trace, title=None):
+def timeline(trace: Trace, title: str | None = None) -> Figure:
     """Draw a trace. Returns a Figure.
 
     Compute has the colour of the rank, communication the same half-opaque, waiting is pale grey. Where

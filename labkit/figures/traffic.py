@@ -1,6 +1,7 @@
 """Who sent how many bytes to whom; and what each rank gave to collectives, which is another matter."""
 
 import numpy as np
+from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from labkit.figures.style import figure, in_style, place_freely, rank_colour
@@ -14,7 +15,7 @@ STRIP = 0.14  # of a cell: the colour of a rank beside its number
 
 
 @in_style
-def traffic(trace: Trace, title: str | None = None):
+def traffic(trace: Trace, title: str | None = None) -> Figure:
     """Draw bytes by sender and receiver, and beside that bytes by rank and collective. Returns a Figure.
 
     Only messages have one receiver. What a collective sends to whom inside MPI cannot be seen, so its

@@ -14,7 +14,7 @@ _WHERE = {
 }  # fmt: skip
 
 
-def init(**options):
+def init(**options: object) -> None:
     """Initialise the default group on MPI; `options` go to `dist.init_process_group`.
 
     The same as that call with "mpi", for processes in which torch's entry point did not act.

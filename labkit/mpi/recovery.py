@@ -15,7 +15,7 @@ _meetings = []  # pending barriers on the rescue communicator; more than one aft
 _kept = []  # what could not be emptied, with the tensors that its requests may still write
 
 
-def recover(timeout=30.0):
+def recover(timeout: float = 30.0) -> None:
     """Make every group of this process usable again. Collective: every rank of the world calls it.
 
     It ends whatever is in flight on any group: waiting for that afterwards raises. Every rank must

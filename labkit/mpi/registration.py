@@ -32,7 +32,7 @@ def _create_mpi4py(options, _):
     )  # fmt: skip
 
 
-def register():
+def register() -> None:
     """Make "mpi" and "mpi4py" known to torch.distributed. A torch built with MPI keeps its own."""
     if "MPI4PY" not in dist.Backend._plugins:
         dist.Backend.register_backend("mpi4py", _create_mpi4py, extended_api=True, devices=["cpu"])

@@ -44,7 +44,7 @@ class _Wait:
         self.call, self.since, self.work = call, time.time(), work
 
 
-def status():
+def status() -> "Status | None":
     """What this process waits for now, or None. Callable from any thread at any time.
 
     >>> labkit.mpi.status()                                             # doctest: +SKIP

@@ -4,11 +4,8 @@ Nothing here blocks without a way out. MPI's own constructors of communicators d
 deaf to interrupts, so ranks first meet at a gate that polls, and call MPI once all are there.
 """
 
-import atexit
 import hashlib
 import os
-import sys
-import time
 
 import torch
 
@@ -18,8 +15,9 @@ from labkit.mpi.background import keep_moving
 from labkit.mpi.call import Call
 from labkit.mpi.channel import Channel
 from labkit.mpi.cuda import gpus, one_each
+from labkit.mpi.ending import end_together
 from labkit.mpi.errors import CommunicationError, DeadlineError, MismatchError, TaintedError
-from labkit.mpi.runtime import MPI, STARTED_HERE
+from labkit.mpi.runtime import MPI
 from labkit.mpi.settle import duplicate
 from labkit.mpi.store import connect, serve
 from labkit.mpi.waiting import wait_until
@@ -138,7 +136,7 @@ def world():
                 str(call), f"some ranks did not call it in {_PATIENCE:g} s", "call it on all"
             )
         _world = World(*(comm for comm, _ in _begun))
-        _end_together()
+        end_together()
         if _world.checked:
             keep_moving(_world.rescue.comm)
     return _world
@@ -147,28 +145,3 @@ def world():
 def existing():
     """The World if there is one."""
     return _world
-
-
-def _end_together():
-    """If this rank ends by an exception, end the others too.
-
-    MPI_Finalize waits for all ranks, and ranks that wait for this one never come. Aborting from
-    the hook itself would lose the traceback, which torch prints after us: so at exit.
-    """
-    if not STARTED_HERE:
-        return
-    report, failed = sys.excepthook, []
-
-    def remember(kind, error, trace):
-        failed.append(kind)
-        report(kind, error, trace)
-
-    def abort():
-        if failed and not MPI.Is_finalized() and MPI.COMM_WORLD.size > 1:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            time.sleep(0.3)  # other ranks may be about to print why they failed
-            MPI.COMM_WORLD.Abort(1)
-
-    sys.excepthook = remember
-    atexit.register(abort)

@@ -93,11 +93,12 @@ def _operation(r: record.Record, first_cell: int) -> Operation:
         None if r.waited is None else Moment(r.waited, r.waited_cpu),
         None if r.end is None else Moment(r.end, r.end_cpu),
         r.source, r.failed, call.group, call.sequence or 0, call.tag or 0, call.root, call.op or "",
-        call.bytes, dtype_name(call.dtype) if call.dtype else "", _place(*call.place, first_cell),
+        call.bytes, dtype_name(call.dtype) if call.dtype else "", _place(call.place, first_cell),
     )  # fmt: skip
 
 
-def _place(file: str | None, line: int, first_cell: int) -> Place | None:
+def _place(place: tuple[str | None, int], first_cell: int) -> Place | None:
+    file, line = place
     if file is None:
         return None
     shell = get_ipython()

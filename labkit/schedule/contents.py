@@ -46,9 +46,9 @@ def wrong_sums(schedule: Schedule) -> Iterator[Violation]:
                 text = f"Rank {rank} counts rank {whose}'s part of {label(chunk)} twice from step {n} on."
                 yield Violation("counted twice", (rank,), n, text)
             if lacks:
-                whose = ", ".join(map(str, lacks))
+                ranks = ", ".join(map(str, lacks))
                 text = (
-                    f"Rank {rank} ends with step {last}, and {label(chunk)} lacks the part of rank {whose}."
+                    f"Rank {rank} ends with step {last}, and {label(chunk)} lacks the part of rank {ranks}."
                 )
                 yield Violation("incomplete", (rank,), last, text)
 

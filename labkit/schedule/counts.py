@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from labkit.schedule.description import Chunk, Compute, Copy, Operation, Recv, Reduce, Schedule, Send
 
 
-def boundary(length: int, chunks: int, index):
+def boundary(length: int, chunks: int, index: Any) -> Any:
     """First element of chunk `index` where `torch.tensor_split` cuts; an int, or an array of them.
 
     >>> [boundary(10, 4, index) for index in range(5)]
@@ -54,7 +55,7 @@ def peak_memory(schedule: Schedule, nbytes: int, itemsize: int = 4) -> tuple[int
 
 def memory_use(schedule: Schedule, rank: int, nbytes: int, itemsize: int = 4) -> Iterator[int]:
     """Bytes that a rank holds before its first step and during each step."""
-    held = set(range(schedule.chunks))
+    held: set[int | str] = set(range(schedule.chunks))
 
     def size(chunks) -> int:
         return sum(chunk_bytes(schedule, chunk, nbytes, itemsize) for chunk in chunks)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from labkit.errors import LabError
 
@@ -117,6 +119,15 @@ class Schedule:
     steps: tuple[tuple[Step, ...], ...]
     chunks: int = 1
     sizes: tuple[tuple[str, float], ...] = field(default=())
+
+    if TYPE_CHECKING:  # what may be given: any sequences, and an operation for the step that holds it alone
+
+        def __init__(
+            self,
+            steps: Iterable[Iterable[Operation | Sequence[Operation]]],
+            chunks: int = 1,
+            sizes: tuple[tuple[str, float], ...] = (),
+        ) -> None: ...
 
     def __post_init__(self):
         object.__setattr__(self, "steps", tuple(tuple(map(_step, steps)) for steps in self.steps))

@@ -15,7 +15,7 @@ def messages(schedule: Schedule, rank: int) -> Iterator[tuple[Position, Send | R
     """What a rank sends and receives, in order."""
     for n, step in enumerate(schedule.steps[rank]):
         for place, operation in enumerate(step):
-            if operation.peer is not None:
+            if isinstance(operation, (Send, Recv, Reduce)) and operation.peer is not None:
                 yield (rank, n, place), operation
 
 

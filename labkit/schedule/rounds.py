@@ -39,7 +39,7 @@ class Rounds:
 
     def schedule(self) -> Schedule:
         """The same as tuples of `Send`, `Recv` and `Reduce` per rank and step."""
-        steps = [[] for _ in range(self.world_size)]
+        steps: list[list] = [[] for _ in range(self.world_size)]
         for one in self.rounds():
             for rank in steps:
                 rank.append(())

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from labkit.errors import LabError
 from labkit.schedule.counts import boundary, chunk_bytes, freed, target
 from labkit.schedule.description import Chunk, Compute, Copy, Recv, Reduce, Schedule, Send
 
+if TYPE_CHECKING:
+    import torch
 
-def run(schedule: Schedule, x, *, group=None, compute: Callable | None = None, tag: int = 0) -> dict:
+
+def run(
+    schedule: Schedule, x: torch.Tensor, *, group: Any = None, compute: Callable | None = None, tag: int = 0
+) -> dict:
     """Do this rank's steps on its contiguous tensor x, in place; a collective of all ranks of the group.
 
     x has the same shape and dtype on every rank. A `Compute` calls `compute(operation, memory)`, which reads
@@ -27,7 +33,8 @@ def run(schedule: Schedule, x, *, group=None, compute: Callable | None = None, t
         )
     if not x.is_contiguous():
         raise LabError("to run a schedule in place", "a tensor that is not contiguous", "pass x.contiguous()")
-    flat, memory = x.view(-1), {}
+    flat = x.view(-1)
+    memory: dict = {}
 
     def at(chunk: Chunk):
         if isinstance(chunk, str):

@@ -28,7 +28,7 @@ def states(schedule: Schedule, tensors: Sequence | None = None) -> tuple[tuple[M
     """
     if tensors is None:
         start = [dict.fromkeys(range(schedule.chunks), (rank,)) for rank in range(schedule.world_size)]
-        add = join
+        add: Callable = join
     else:
         start, add = [_cut(np.asarray(tensor), schedule.chunks) for tensor in tensors], np.add
     count = max(map(len, schedule.steps), default=0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from labkit.schedule.description import Schedule
 from labkit.schedule.rounds import Rounds
 from labkit.simulate.network import (
@@ -37,8 +39,8 @@ def simulate(
     nbytes: int,
     *,
     itemsize: int = 4,
-    start=0.0,
-    noise=None,
+    start: float | Sequence[float] = 0.0,
+    noise: Callable | None = None,
     seed: int = 0,
 ) -> Trace:
     """The trace of a schedule on a virtual cluster, for a tensor of `nbytes` on each rank.

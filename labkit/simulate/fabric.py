@@ -142,4 +142,4 @@ class Fabric:
         if len(self._left):
             plan = self._plan
             wake = self._env.timeout((self._left / self._rate).min())
-            wake.callbacks.append(lambda _: plan == self._plan and self._settle())
+            wake.callbacks.append(lambda _: self._settle() if plan == self._plan else None)

@@ -30,7 +30,9 @@ def messages(events: Sequence[Event]) -> tuple[tuple[Event, Event], ...]:
     """(send, recv) of each message that was sent and received, in the order in which they were sent."""
     pairs = (sorted(unit, key=lambda e: e.verb, reverse=True) for unit in units(events))
     whole = (pair for pair in pairs if [e.verb for e in pair] == ["send", "recv"])
-    return tuple(sorted(map(tuple, whole), key=lambda pair: (pair[0].start, pair[0].rank)))
+    return tuple(
+        sorted(((send, recv) for send, recv in whole), key=lambda pair: (pair[0].start, pair[0].rank))
+    )
 
 
 def steps(events: Sequence[Event]) -> int:

@@ -7,6 +7,7 @@ one thread must nest, so what overlaps, as a message under way while the rank co
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, fields
+from typing import Any
 
 from labkit.errors import LabError
 from labkit.trace.chains import messages
@@ -53,7 +54,8 @@ def loads(text: str, name: str) -> tuple[int, tuple[Event, ...], float]:
 
 def _event(args: dict) -> Event:
     known = {field.name for field in fields(Event)}
-    return Event(**{k: tuple(v) if k == "peers" else v for k, v in args.items() if k in known})
+    given: dict[str, Any] = {k: tuple(v) if k == "peers" else v for k, v in args.items() if k in known}
+    return Event(**given)
 
 
 def _lanes(events: Sequence[Event]) -> list[int]:

@@ -17,6 +17,7 @@ ACTIVITIES = {
     "asleep": "import time\ntime.sleep(600)",
 }
 """Cells that never end by themselves, by what the ranks do in them."""
+IDLE, ITSELF = "idle", "the cell itself"
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,9 @@ FAULTS = (
     Fault("kill -9 of mpiexec", "SIGKILL", "mpiexec", says="mpiexec"),
     Fault("kill -9 of the controller", "SIGKILL", "the controller", says="the controller"),
 )
+
+LEAVES = {"os._exit": "import os\nif rank == 1:\n    os._exit(7)\ndist.barrier()"}
+"""Cells in which rank 1 ends its own process."""
 
 IDLE_FAULTS = tuple(fault for fault in FAULTS if fault.signal)
 
@@ -82,3 +86,20 @@ CELLS = {
     "breakpoint() on a rank": ("breakpoint()", "breakpoint"),
 }
 """Cells that go wrong by themselves, and what the verdict must say."""
+
+GLOO = (
+    "interrupt, in recv",
+    "a rank raises while the other waits",
+    "each receives first",
+)
+"""What a rank that waits in gloo does not survive: it hears no interrupt, and spare ranks take its place."""
+
+
+def rows() -> list[tuple[str, str]]:
+    """Fault, and what the ranks were doing, of every row of the table."""
+    return [
+        *((str(fault), doing) for doing in ACTIVITIES for fault in FAULTS),
+        *((str(fault), IDLE) for fault in IDLE_FAULTS),
+        *((name, ITSELF) for name in (*CELLS, *LEAVES)),
+        *((fault, f"{doing or ITSELF}, gloo") for fault, _, doing in (row.partition(", ") for row in GLOO)),
+    ]

@@ -8,21 +8,30 @@ import time
 
 import pytest
 
-from labkit import processes
+from labkit import launch, processes
 from labkit.cell import CellError, follow, interrupts_noted
 from labkit.errors import LabError
+from labkit.lab import Lab
 
-from .table import ACTIVITIES, CELLS, FAULTS, IDLE_FAULTS
+from . import table, written
+from .table import ACTIVITIES, CELLS, FAULTS, GLOO, IDLE, IDLE_FAULTS, ITSELF, LEAVES
+from .written import Row, first_line
 
-rows = []
+rows: list[Row] = []
 
 
 @pytest.fixture(scope="module", autouse=True)
-def table():
+def printed(pytestconfig):
     yield
-    width = max((len(name) for name, _, _ in rows), default=0)
-    for name, seconds, after in rows:
-        print(f"{name.ljust(width)}  {seconds:5.2f} s  {after}")
+    print("\n" + "\n".join(map(str, rows)))
+    if pytestconfig.getoption("--write", False):
+        tried = {(r.fault, r.doing): r for r in rows}
+        written.write([tried[row] for row in table.rows()])  # a KeyError: not all were run, or one failed
+
+
+def test_what_is_written_of_the_faults_is_what_is_tried():
+    assert [(fault, doing) for fault, doing, *_ in written.read()] == table.rows()
+    assert len(table.rows()) >= 40 and all(verdict for _, _, verdict, *_ in written.read())
 
 
 def run(lab, code, deadline=None):
@@ -80,7 +89,7 @@ def test_fault_while_a_cell_runs(labs, fault, doing):
         assert processes.of_lab(lab_id) == []
     after = next_cell_runs(lab)
     assert after == ("same ranks" if fault.ranks_survive else "new ranks")
-    rows.append((f"{fault}, {doing}", seconds, after))
+    rows.append(Row(str(fault), doing, first_line(caught.value), seconds, after))
 
 
 @pytest.mark.parametrize("fault", IDLE_FAULTS, ids=str)
@@ -93,7 +102,7 @@ def test_fault_while_idle(labs, fault):
             run(lab, "rank")
     seconds = time.monotonic() - start
     assert "lab.restart()" in caught.value.fix
-    rows.append((f"{fault}, idle", seconds, next_cell_runs(lab)))
+    rows.append(Row(str(fault), IDLE, first_line(caught.value), seconds, next_cell_runs(lab)))
 
 
 @pytest.mark.parametrize("name", CELLS)
@@ -105,20 +114,18 @@ def test_cell_that_goes_wrong(labs, name):
     seconds = time.monotonic() - start
     assert re.search(says, str(caught.value), re.DOTALL), caught.value
     assert seconds < 3.0
-    rows.append((name, seconds, next_cell_runs(lab)))
-    assert rows[-1][-1] == "same ranks"
+    rows.append(Row(name, ITSELF, first_line(caught.value), seconds, next_cell_runs(lab)))
+    assert rows[-1].after == "same ranks"
 
 
-@pytest.mark.parametrize(
-    "code", ["import os\nif rank == 1:\n    os._exit(7)\ndist.barrier()"], ids=["os._exit"]
-)
-def test_a_rank_that_leaves(labs, code):
+@pytest.mark.parametrize("name", LEAVES)
+def test_a_rank_that_leaves(labs, name):
     lab, start = labs(2), time.monotonic()
-    with pytest.raises(LabError, match=r"rank 1 .* died: .*7"):
-        run(lab, code)
+    with pytest.raises(LabError, match=r"rank 1 .* died: .*7") as caught:
+        run(lab, LEAVES[name])
     seconds = time.monotonic() - start
     assert seconds < 3.0
-    rows.append(("os._exit", seconds, next_cell_runs(lab)))
+    rows.append(Row(name, ITSELF, first_line(caught.value), seconds, next_cell_runs(lab)))
 
 
 QUIET = {
@@ -136,3 +143,39 @@ def test_no_false_alarm(labs, doing, seconds):
     start = time.monotonic()
     run(labs(2), QUIET[doing].replace("SECONDS", str(seconds)))
     assert time.monotonic() - start >= seconds * 0.9
+
+
+@pytest.fixture(scope="module")
+def gloo(spare_ranks):
+    """A lab with backend gloo, and spare ranks."""
+    lab = Lab(launch.plan(2, backend="gloo"))
+    yield lab
+    lab.stop()
+
+
+@pytest.mark.parametrize("row", GLOO)
+def test_what_ends_ranks_that_wait_in_gloo(gloo, row):
+    fault, _, doing = row.partition(", ")
+    code, limit = (ACTIVITIES[doing], 2.0) if doing else (CELLS[fault][0], 3.0)
+    deadline = time.monotonic() + 60
+    while not gloo.spare.is_ready():
+        assert time.monotonic() < deadline, "no spare ranks"
+        time.sleep(0.1)
+    pids, begun = [r.pid for r in gloo.ranks], [time.monotonic()]
+
+    def interrupt():
+        begun.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Timer(0.7, interrupt)
+    if doing:
+        timer.start()
+    with pytest.raises(CellError, match="all ranks are new and empty") as caught:
+        run(gloo, code)
+    seconds = time.monotonic() - begun[-1]
+    crowded = max(1.0, os.getloadavg()[0] / os.cpu_count())
+    assert seconds < limit * crowded
+    after = next_cell_runs(gloo)
+    assert after == "same ranks" and pids != [r.pid for r in gloo.ranks], "new ones when the verdict came"
+    where = f"{doing or ITSELF}, gloo"
+    rows.append(Row(fault, where, first_line(caught.value), seconds, "new ranks, ready with the verdict"))

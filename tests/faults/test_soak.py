@@ -3,9 +3,10 @@
 import os
 import random
 import signal
+import subprocess
+import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -30,6 +31,7 @@ while True:
 """
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("times", [20, pytest.param(200, marks=pytest.mark.nightly)])
 def test_interrupts_at_random_moments(labs, times):
     lab, moment = labs(2), random.Random(0)
@@ -54,6 +56,7 @@ def test_interrupts_at_random_moments(labs, times):
 
 
 @pytest.mark.nightly
+@pytest.mark.timeout(400)
 def test_32_ranks_on_two_cores():
     lab = Lab(launch.plan(32))
     lab_id = lab._engines.lab_id
@@ -69,16 +72,47 @@ def test_32_ranks_on_two_cores():
     assert processes.of_lab(lab_id) == []
 
 
+OWNER = """
+import sys
+from labkit import launch
+from labkit.lab import Lab
+from tests.faults.test_faults import run
+
+lab = Lab(launch.plan(4))
+print(lab._engines.lab_id, flush=True)
+for line in sys.stdin:
+    said = run(lab, line).said
+    print(*[s.words() for s in said], flush=True)
+"""
+
+
 @pytest.mark.nightly
-def test_five_labs_at_once_do_not_disturb_each_other():
-    with ThreadPoolExecutor(5) as pool:
-        labs = list(pool.map(lambda n: Lab(launch.plan(4)), range(5)))
-        try:
-            for n, lab in enumerate(labs):
-                lab[:]["mine"] = n
-            labs[0].stop()
-            outcomes = pool.map(lambda lab: run(lab, "x = torch.ones(1)\ndist.all_reduce(x)\nmine"), labs[1:])
-            assert [{s.words() for s in o.said} for o in outcomes] == [{"1"}, {"2"}, {"3"}, {"4"}]
-        finally:
-            for lab in labs:
-                lab.stop()
+@pytest.mark.timeout(400)
+def test_five_labs_of_five_owners_at_once_do_not_disturb_each_other():
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    owners = [subprocess.Popen([sys.executable, "-c", OWNER], **pipes) for _ in range(5)]
+
+    def tell(number, line):
+        print(line, file=owners[number].stdin, flush=True)
+
+    try:
+        names = [owner.stdout.readline().strip() for owner in owners]
+        assert len(set(names)) == 5 and all(map(processes.of_lab, names))
+        for n in range(5):
+            tell(n, f"mine = {n}; x = torch.ones(1); dist.all_reduce(x); int(x) * 10 + mine")
+        for n, owner in enumerate(owners):
+            assert owner.stdout.readline().split() == [str(40 + n)] * 4
+        owners[0].kill()
+        owners[0].wait(20)
+        deadline = time.monotonic() + 10  # the machine is full
+        while processes.of_lab(names[0]):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        for n in range(1, 5):
+            tell(n, "x = torch.ones(1); dist.all_reduce(x); int(x) * 10 + mine")
+            assert owners[n].stdout.readline().split() == [str(40 + n)] * 4
+    finally:
+        for owner in owners:
+            owner.kill()
+            owner.wait(20)
+            owner.stdin.close(), owner.stdout.close()

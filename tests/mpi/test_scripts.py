@@ -90,6 +90,26 @@ def test_a_rank_that_raises_ends_the_world(installed, tmp_path):
     assert "on purpose" in finished.output
 
 
+@pytest.mark.timeout(120)
+def test_a_rank_that_exits_with_a_failure_ends_the_world(installed, tmp_path):
+    script = tmp_path / "script.py"
+    leaving = "if dist.get_rank() == 1:\n        sys.exit(3)\n    t = "
+    script.write_text("import sys\n" + SCRIPT.replace("t = ", leaving, 1))
+    finished = launcher.run(2, [str(script)], tmp_path / "output.txt", 60, PYTHONPATH=installed)
+    assert not finished.timed_out and finished.code == 3, finished.output
+
+
+@pytest.mark.timeout(120)
+def test_a_rank_that_exits_in_good_order_ends_nobody(installed, tmp_path):
+    """Nor does one that has caught an exit, and looked at its code."""
+    script = tmp_path / "script.py"
+    caught = "\ntry:\n    sys.exit(3)\nexcept SystemExit as left:\n    assert left.code == 3\nsys.exit(0)\n"
+    script.write_text("import sys\n" + SCRIPT + caught)
+    finished = launcher.run(2, [str(script)], tmp_path / "output.txt", 60, PYTHONPATH=installed)
+    assert finished.code == 0, finished.output
+    assert "rank 1 of 2: 3 2" in finished.output
+
+
 def test_outside_a_launcher_torch_is_as_it_was(installed, tmp_path):
     found = python(LOADED, installed, tmp_path)
     assert found.stdout.split("\n")[0] == "mpi False heavy []", found.stdout + found.stderr

@@ -1,0 +1,32 @@
+"""The ssh of an mpiexec: it reaches hosts as labkit does, and marks what it starts there.
+
+So the processes that an MPI keeps on a host beside the ranks are ended with the lab too.
+"""
+
+import os
+import shlex
+import sys
+
+from labkit import hosts, processes
+
+
+def command(lab_id: str, arguments: list[str]) -> list[str]:
+    """What to run in place of `ssh [-x -q ...] host words...`.
+
+    >>> command("ab12", ["-x", "miriad2a", "prted", "--x"])[-2:]
+    ['miriad2a', "env LABKIT_LAB=ab12 sh -c 'prted --x'"]
+    """
+    first = next(i for i, argument in enumerate(arguments) if not argument.startswith("-"))
+    options, (host, *words) = arguments[:first], arguments[first:]
+    there = shlex.join(["env", f"{processes.MARK}={lab_id}", "sh", "-c", " ".join(words)])
+    return [*hosts.ssh(host, *options), there]
+
+
+def script(lab_id: str) -> str:
+    """A program that an MPI can call in place of ssh."""
+    return f'#!/bin/sh\nexec {shlex.join([sys.executable, "-m", "labkit.remote_shell", lab_id])} "$@"\n'
+
+
+if __name__ == "__main__":
+    instead = command(sys.argv[1], sys.argv[2:])
+    os.execvp(instead[0], instead)

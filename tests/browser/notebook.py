@@ -1,0 +1,91 @@
+"""A notebook open in a JupyterLab page, driven as a person drives it: by its buttons and menus."""
+
+import time
+from pathlib import Path
+
+import nbformat
+
+CELL_WITHIN = 60.0  # seconds, on a busy machine
+
+
+class Notebook:
+    def __init__(self, page, server, name: str):
+        self.page, self.server, self.name = page, server, name
+        page.goto(server.url(f"lab/workspaces/{Path(name).stem}-{time.monotonic_ns()}/tree/{name}"))
+        self.panel = page.locator(".jp-NotebookPanel:visible")
+        self.panel.locator(".jp-Cell").first.wait_for(timeout=60_000)
+        self.until(lambda: self._kernel() == "idle", "an idle kernel")
+
+    def code(self, number: int):
+        """The code cell of that number, from 0."""
+        return self.panel.locator(".jp-CodeCell").nth(number)
+
+    def output(self, number: int) -> str:
+        return "\n".join(self.code(number).locator(".jp-OutputArea-output").all_inner_texts())
+
+    def is_running(self, number: int) -> bool:
+        return "*" in self._prompt(number)
+
+    def has_run(self, number: int) -> bool:
+        return any(character.isdigit() for character in self._prompt(number))
+
+    def start(self, number: int) -> None:
+        """Run one cell by its key, and wait until it runs."""
+        before = self._prompt(number)
+        editor = self.code(number).locator(".cm-content").first
+        editor.click()
+        editor.press("Control+Enter")
+        self.until(lambda: self._prompt(number) != before, f"cell {number} to start")
+
+    def run(self, number: int) -> str:
+        self.start(number)
+        self.until(lambda: self.has_run(number), f"cell {number} to end")
+        self.until(lambda: self._kernel() == "idle", "the cell's last output")  # comes before that state
+        return self.output(number)
+
+    def run_all(self) -> None:
+        self.menu("Run", "Run All Cells")
+
+    def stop(self) -> None:
+        self.panel.get_by_title("Interrupt the kernel").click()
+
+    def restart(self) -> None:
+        self.panel.get_by_title("Restart the kernel", exact=True).click()
+        self.page.locator(".jp-Dialog .jp-mod-accept").click()
+        self.page.wait_for_timeout(1000)  # until then the old kernel's state is shown
+        self.until(lambda: self._kernel() == "idle", "a new kernel")
+
+    def menu(self, *labels: str) -> None:
+        self.page.locator(".lm-MenuBar").get_by_text(labels[0], exact=True).click()
+        for label in labels[1:]:
+            self.page.locator(".lm-Menu").get_by_text(label, exact=True).last.click()
+
+    def theme(self, name: str) -> None:
+        self.page.evaluate(f"jupyterapp.commands.execute('apputils:change-theme', {{theme: '{name}'}})")
+        self.page.locator(f"body[data-jp-theme-name='{name}']").wait_for(state="attached")
+
+    def until(self, happened, what: str, within: float = CELL_WITHIN) -> float:
+        """Wait until `happened()`; returns the seconds that it took."""
+        start = time.monotonic()
+        while not happened():
+            waited = time.monotonic() - start
+            assert waited < within, f"waited {within:.0f} s for {what}; the page says:\n{self.text()}"
+            self.page.wait_for_timeout(50)  # lets the page's events through
+        return time.monotonic() - start
+
+    def text(self) -> str:
+        return self.panel.inner_text()[-4000:]
+
+    def _prompt(self, number: int) -> str:
+        return self.code(number).locator(".jp-InputPrompt").first.inner_text()
+
+    def _kernel(self) -> str:
+        return "idle" if self.page.locator("#jp-main-statusbar").get_by_text("| Idle").count() else "busy"
+
+
+def write(folder: Path, name: str, *cells: str) -> str:
+    """A notebook of these code cells, not yet run."""
+    made = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in cells])
+    made.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(made, folder / name)
+    return name

@@ -1,0 +1,83 @@
+"""One JupyterLab server, as `labkit lab` starts it, on a copy of the lessons, with folders of its own."""
+
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
+
+ROOT = Path(__file__).parents[2]
+READY_WITHIN = 60.0  # seconds
+
+# Rendering every cell lets a test find it without scrolling; the question about news covers the page.
+SETTINGS = {
+    "notebook-extension/tracker": {"windowingMode": "none"},
+    "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
+}
+
+
+class Server:
+    """`url(path)` opens a page; `root` is the folder of the notebooks; `labs` that of running labs."""
+
+    def __init__(self, folder: Path):
+        self.root, self.labs = folder / "notebooks", folder / "runtime" / "labkit"
+        self._token, self._port = secrets.token_hex(16), free_port()
+        shutil.copytree(ROOT / "notebooks", self.root)
+        for name, values in SETTINGS.items():
+            file = folder / "settings" / "@jupyterlab" / f"{name}.jupyterlab-settings"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(json.dumps(values))
+        self._log = open(folder / "log", "w")
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "labkit", "lab", "--no-browser", f"--port={self._port}"]
+            + ["--ServerApp.port_retries=0", f"--IdentityProvider.token={self._token}"]
+            + ["--expose-app-in-browser"],
+            env=os.environ
+            | {
+                "JUPYTER_CONFIG_DIR": str(folder / "config"),
+                "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
+                "JUPYTERLAB_SETTINGS_DIR": str(folder / "settings"),
+                "JUPYTERLAB_WORKSPACES_DIR": str(folder / "workspaces"),
+                "PYTHONPATH": str(ROOT),
+            },
+            cwd=self.root,
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
+        )
+
+    def wait(self) -> "Server":
+        deadline = time.monotonic() + READY_WITHIN
+        while time.monotonic() < deadline and self._process.poll() is None:
+            try:
+                urlopen(self.url("api/status"), timeout=2).close()
+                return self
+            except (URLError, OSError):
+                time.sleep(0.2)
+        raise RuntimeError("JupyterLab did not start:\n" + Path(self._log.name).read_text()[-3000:])
+
+    def url(self, path: str) -> str:
+        return f"http://127.0.0.1:{self._port}/{path}{'&' if '?' in path else '?'}token={self._token}"
+
+    def stop(self) -> None:
+        """As Ctrl-C, confirmed, does."""
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._log.close()
+
+
+def free_port() -> int:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        return listening.getsockname()[1]

@@ -1,0 +1,89 @@
+"""Answers to the exercises of lesson 01."""
+
+EXCHANGE = """\
+theirs = torch.empty_like(mine)
+request = dist.isend(mine, dst={to})
+dist.recv(theirs, src={source})
+request.wait()
+return theirs"""
+
+WRONG = {
+    "swap": {
+        "deadlock": (
+            "partner = rank ^ 1\ntheirs = torch.empty_like(mine)\ndist.send(mine, dst=partner)\n"
+            "dist.recv(theirs, src=partner)\nreturn theirs",
+            "deadlock: each waits for another\nrank 0 in send to rank 1, line 4: dist.send(",
+        ),
+        "off by one": (
+            EXCHANGE.format(to="(rank + 1) % world_size", source="(rank - 1) % world_size"),
+            "in a world of 4, ranks 0, 2 are wrong",
+        ),
+        "own tensor": (
+            "partner = rank ^ 1\nrequest = dist.isend(mine, dst=partner)\n"
+            "dist.recv(torch.empty_like(mine), src=partner)\nrequest.wait()\nreturn mine",
+            "That is the rank's own tensor",
+        ),
+        "only rank 0 right": (
+            "theirs = torch.zeros_like(mine)\nif rank % 2:\n    dist.send(mine, dst=rank - 1)\n"
+            "else:\n    dist.recv(theirs, src=rank + 1)\nreturn theirs",
+            "Nothing has arrived in it",
+        ),
+        "over budget": (
+            "everybody = [torch.empty_like(mine) for _ in range(world_size)]\n"
+            "dist.all_gather(everybody, mine)\nreturn everybody[rank ^ 1]",
+            "over budget: collective calls on each rank 1, limit 0",
+        ),
+        "over budget, sent twice": (
+            EXCHANGE.format(to="rank ^ 1", source="rank ^ 1").replace("return theirs", "")
+            + EXCHANGE.format(to="rank ^ 1", source="rank ^ 1"),
+            "over budget: messages in all 4, limit 2",
+        ),
+        "a message too many": (
+            EXCHANGE.format(to="rank ^ 1", source="rank ^ 1").replace(
+                "return", "if rank == 0:\n    dist.isend(mine, dst=1)\nreturn"
+            ),
+            "rank 0 sent rank 1 a message that nobody received",
+        ),
+        "only the first pair": (
+            EXCHANGE.format(to="1 - rank", source="1 - rank"), "in a world of 4,",
+        ),
+    },
+    "message_size": {
+        "for 90 % alone": ("return 9 * alpha / beta", "That is right for 90 % alone"),
+        "half": ("return alpha / beta", "the size at which both parts are equal"),
+        "upside down": ("return share / (1 - share) * beta / alpha", "Upside down"),
+        "one side": ("return share * alpha / beta", "n stands on both sides"),
+        "only rank 0 right": (
+            "if rank == 0:\n    return share / (1 - share) * alpha / beta",
+            "ranks 1-3 are wrong",
+        ),
+        "deadlock": (
+            "if rank == 0:\n    dist.barrier()\nreturn share / (1 - share) * alpha / beta",
+            "deadlock: ranks 1-3 finished the cell",
+        ),
+        "over budget": (
+            "n = torch.tensor(share / (1 - share) * alpha / beta)\ndist.broadcast(n, src=0)\nreturn n",
+            "every rank is right, but over budget: collective calls on each rank 1, limit 0",
+        ),
+    },
+}  # fmt: skip
+
+RIGHT = {
+    "swap": {
+        "in order": "theirs = torch.empty_like(mine)\nif rank % 2 == 0:\n    dist.send(mine, dst=rank + 1)\n"
+        "    dist.recv(theirs, src=rank + 1)\nelse:\n    dist.recv(theirs, src=rank - 1)\n"
+        "    dist.send(mine, dst=rank - 1)\nreturn theirs",
+        "both at once": "theirs = mine.clone()\nboth = [dist.P2POp(dist.isend, mine.clone(), rank ^ 1),"
+        " dist.P2POp(dist.irecv, theirs, rank ^ 1)]\n"
+        "[request.wait() for request in dist.batch_isend_irecv(both)]\nreturn theirs",
+        "both irecv and isend": "there = torch.zeros_like(mine)\nr = dist.irecv(there, src=rank ^ 1)\n"
+        "s = dist.isend(mine, dst=rank ^ 1)\nr.wait(), s.wait()\nreturn there.tolist()",
+    },
+    "message_size": {
+        "inverse": "return (alpha / beta) / (1 / share - 1)",
+        "a tensor": "a, b, s = (torch.tensor(v, dtype=torch.float64) for v in (alpha, beta, share))\n"
+        "return s * a / (b - s * b)",
+        "by bisection": "low, high = 0.0, 1e9\nfor _ in range(100):\n    n = (low + high) / 2\n"
+        "    low, high = (n, high) if n * beta / (alpha + n * beta) < share else (low, n)\nreturn n",
+    },
+}

@@ -1,0 +1,104 @@
+"""Answers to the exercises of lesson 03."""
+
+SUMS = """\
+s = torch.stack([x_r.sum(0), (x_r**2).sum(0), torch.full_like(x_r[0], len(x_r))])
+dist.all_reduce(s)
+"""
+WRONG = {
+    "mean_in_one": {
+        "plain mean": (
+            "g = gradient.clone()\ndist.all_reduce(g)\nreturn g / world_size",
+            "This is the plain mean. A vector that stands for more samples must count for more",
+        ),
+        "not divided": (
+            "g = gradient * samples\ndist.all_reduce(g)\nreturn g",
+            "This is the sum over all samples. Divide it by their number.",
+        ),
+        "wrong divisor": (
+            "g = gradient * samples\ndist.all_reduce(g)\nreturn g / world_size",
+            "You divide by the number of ranks. Divide by the number of samples of all ranks.",
+        ),
+        "own": ("return gradient * samples / samples", "nothing has come from the others"),
+        "only rank 0 right": (
+            "packed = torch.cat([gradient * samples, torch.tensor([float(samples)])])\n"
+            "dist.reduce(packed, dst=0)\n"
+            "return packed[:-1] / packed[-1] if rank == 0 else gradient",
+            "in a world of 2, rank 1 is wrong",
+        ),
+        "over budget": (
+            "total = torch.tensor(float(samples))\ndist.all_reduce(total)\n"
+            "g = gradient * samples / total\ndist.all_reduce(g)\nreturn g",
+            "over budget: collective calls on each rank 2, limit 1\nOne call can sum the vector and",
+        ),
+        "deadlock": (
+            "packed = torch.cat([gradient * samples, torch.tensor([float(samples)])])\n"
+            "if rank > 0:\n    dist.all_reduce(packed)\n"
+            "return packed[:-1] / packed[-1]",
+            "deadlock: rank 0 finished the cell, and others wait for it\nrank 1 in all_reduce",
+        ),
+        "nothing returned": ("dist.all_reduce(gradient)", "without `return` returns None"),
+    },
+    "batch_statistics": {
+        "own": (
+            "return x_r.mean(0), x_r.var(0, unbiased=False)",
+            "the statistics of the rank's own rows, as in plain batch normalisation",
+        ),
+        "mean of each": (
+            "s = torch.stack([x_r.mean(0), x_r.var(0, unbiased=False)])\ndist.all_reduce(s)\n"
+            "return s[0] / world_size, s[1] / world_size",
+            "Ranks with more rows must count for more; and a mean of variances misses",
+        ),
+        "weighted mean of each": (
+            "s = torch.stack([x_r.mean(0), x_r.var(0, unbiased=False), torch.ones(x_r.shape[1])])\n"
+            "s *= len(x_r)\ndist.all_reduce(s)\nreturn s[0] / s[2], s[1] / s[2]",
+            "The mean is right. A mean of variances misses",
+        ),
+        "mean square": (SUMS + "return s[0] / s[2], s[1] / s[2]", "Take the square of the mean from it."),
+        "off by one": (
+            SUMS + "m = s[0] / s[2]\nreturn m, (s[1] - s[2] * m**2) / (s[2] - 1)",
+            "The variance is divided by the number of rows minus one",
+        ),
+        "only rank 0 right": (
+            SUMS.replace("dist.all_reduce(s)", "dist.reduce(s, dst=0)")
+            + "m = s[0] / s[2]\nreturn m + rank, s[1] / s[2] - m**2",
+            "in a world of 2, rank 1 is wrong",
+        ),
+        "the mean alone": (SUMS + "return s[0] / s[2]", "ranks 0-1 are wrong"),
+        "over budget": (
+            "s = torch.stack([x_r.sum(0), torch.full_like(x_r[0], len(x_r))])\ndist.all_reduce(s)\n"
+            "m = s[0] / s[1]\nv = ((x_r - m) ** 2).sum(0)\ndist.all_reduce(v)\nreturn m, v / s[1]",
+            "over budget: collective calls on each rank 2, limit 1\nSeveral sums can travel",
+        ),
+    },
+}
+
+RIGHT = {
+    "mean_in_one": {
+        "the count in front": """\
+packed = gradient.new_empty(len(gradient) + 1)
+packed[0], packed[1:] = samples, samples * gradient
+dist.all_reduce(packed, op=dist.ReduceOp.SUM)
+count, *_ = packed
+return packed[1:].div(count)""",
+        "by gathering": """\
+mine = torch.cat([gradient, torch.tensor([float(samples)])])
+every = [torch.empty_like(mine) for _ in range(world_size)]
+dist.all_gather(every, mine)
+return sum(e[:-1] * e[-1] for e in every) / sum(e[-1] for e in every)""",
+    },
+    "batch_statistics": {
+        "in float64 and one row": """\
+x_r = x_r.double()
+n = x_r.shape[1]
+sums = torch.cat([x_r.sum(dim=0), x_r.pow(2).sum(dim=0), torch.tensor([len(x_r)])])
+dist.all_reduce(sums)
+sums /= sums[-1].item()
+return sums[:n].float(), (sums[n:-1] - sums[:n].square()).float()""",
+        "by gathering, as a list": """\
+sums = torch.stack([torch.ones_like(x_r), x_r, x_r * x_r]).sum(1)
+every = [torch.empty_like(sums) for _ in range(dist.get_world_size())]
+dist.all_gather(every, sums)
+n, s, q = torch.stack(every).sum(0)
+return [s / n, q / n - (s / n) ** 2]""",
+    },
+}

@@ -1,0 +1,88 @@
+"""Wrong answers get the sentence that helps, right ones pass in any style; on real ranks."""
+
+import textwrap
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from labkit.exercises.catalogue import LESSONS, exercise_named
+from labkit.exercises.grade import grade
+
+TABLES = [
+    import_module(f"tests.exercises.{p.stem}") for p in sorted(Path(__file__).parent.glob("answers_*.py"))
+]
+WRONG = {name: answers for table in TABLES for name, answers in table.WRONG.items()}
+RIGHT = {name: answers for table in TABLES for name, answers in table.RIGHT.items()}
+EXERCISES = {exercise.name: exercise for lesson in LESSONS for exercise in lesson.exercises}
+
+
+def cases(table):
+    return [pytest.param(n, label, id=f"{n}: {label}") for n, answers in table.items() for label in answers]
+
+
+@pytest.fixture(scope="module")
+def verdict(labs):
+    """`verdict(name, source)`: what a learner is told whose cell this is; None: no cell was run."""
+    lab = labs(4)
+
+    def verdict(name: str, source: str | None):
+        exercise = exercise_named(name)
+        lab[:].execute(f"globals().pop({name!r}, None)", block=True)
+        if exercise.uses:
+            lab[:].execute(f"from labkit.algorithms import {', '.join(exercise.uses)}", block=True)
+        if source is not None:
+            lab[:].execute(source, silent=False, block=True)
+        return grade(lab, exercise)
+
+    return verdict
+
+
+def function(name: str, body: str) -> str:
+    return f"def {EXERCISES[name].call}:\n{textwrap.indent(body, '    ')}\n"
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_before_anything_is_written(verdict, name):
+    told = verdict(name, None)
+    assert not told.solved and told.text.startswith(
+        f"not solved yet: there is no function {name} on ranks 0-3"
+    )
+    told = verdict(name, EXERCISES[name].stub)
+    assert not told.solved and told.text.startswith(
+        f"not solved yet: write {EXERCISES[name].call} in the cell"
+    )
+    assert f'labkit.hint("{name}")' in told.text
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_the_solution_passes(verdict, name):
+    told = verdict(name, EXERCISES[name].solution)
+    assert told.solved, told.text
+    assert told.text.startswith(f"solved: {name} is right on every rank")
+
+
+@pytest.mark.parametrize(("name", "label"), cases(RIGHT))
+def test_a_right_answer_in_another_style_passes(verdict, name, label):
+    told = verdict(name, function(name, RIGHT[name][label]))
+    assert told.solved, told.text
+
+
+@pytest.mark.parametrize(("name", "label"), cases(WRONG))
+def test_a_wrong_answer_is_told_what_is_wrong(verdict, name, label):
+    body, sentence = WRONG[name][label]
+    told = verdict(name, function(name, body))
+    assert not told.solved and told.text.startswith("not solved yet: ") and sentence in told.text, told.text
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_there_are_enough_of_either(name):
+    assert len(WRONG[name]) >= 5 and len(RIGHT[name]) >= 2
+    assert {"deadlock", "only rank 0 right"} & set(WRONG[name])
+    assert any(
+        label.startswith("over budget") or "over budget" in text for label, (_, text) in WRONG[name].items()
+    )
+
+
+def test_the_lab_is_usable_after_all_of_it(labs, ask):
+    assert ask(labs(4)[:], "x.item()", "x = torch.ones(1)\ndist.all_reduce(x)") == [4.0] * 4

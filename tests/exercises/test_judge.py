@@ -1,0 +1,53 @@
+"""Judges accept a right value in any form, and show the first place that is wrong."""
+
+import pytest
+import torch
+
+from labkit.exercises.describe import Answers
+from labkit.exercises.judge import Mistake, close, compare, show
+
+SUM = compare(lambda arguments: [sum(a for (a,) in arguments)] * len(arguments),
+              Mistake("That is the rank's own.", lambda arguments: [a for (a,) in arguments]))  # fmt: skip
+ONE, TWO = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([10.0, 20.0, 30.0])
+
+
+def say(*found):
+    return SUM(Answers([(ONE,), (TWO,)], list(found)))
+
+
+@pytest.mark.parametrize("found", [ONE + TWO, (ONE + TWO).double(), [11, 22, 33], [11.0, 22.0, 33.0 + 1e-6]])
+def test_right_in_any_form(found):
+    assert say(found, ONE + TWO) == ""
+
+
+@pytest.mark.parametrize("found", [2, 2.0, torch.tensor(2), torch.tensor([2.0]), [2], torch.tensor([[2]])])
+def test_one_number_is_one_number(found):
+    assert close(found, 2.0)
+
+
+@pytest.mark.parametrize("found", [None, "2", True, float("nan"), [2, 2], object()])
+def test_what_is_not_that_number(found):
+    assert not close(found, 2.0)
+
+
+def test_shapes_must_agree():
+    assert not close(torch.ones(6), torch.ones(2, 3)) and not close(torch.ones(2), torch.ones(3))
+    assert "shape [2, 3]" in show(torch.ones(2, 3))
+
+
+def test_it_names_the_wrong_rank_what_was_expected_and_what_it_got():
+    assert say(ONE + TWO, TWO).splitlines() == [
+        "rank 1 is wrong",
+        "  rank 1 expected [11, 22, 33]",
+        "  rank 1 got      [10, 20, 30]",
+        "That is the rank's own.",
+    ]
+    assert say(None, None).endswith("a function without `return` returns None.")
+
+
+def test_a_long_vector_is_shown_from_its_first_wrong_element_on():
+    judge = compare(lambda arguments: [torch.zeros(100)])
+    found = torch.zeros(100)
+    found[40] = 7
+    told = judge(Answers([(None,)], [found]))
+    assert "[0, 0, 0, 0, 0, 0, ... of 100] (from element 40 on)" in told and "[7, 0, 0, 0, 0, 0" in told

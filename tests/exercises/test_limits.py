@@ -1,0 +1,49 @@
+"""Memory and time of a learner's function are measured on the ranks, whatever the world size."""
+
+import pytest
+
+MEASURE = """
+from labkit.exercises.on_rank import Memory
+def peak_of(function, *given):
+    memory = Memory(given)
+    with memory:
+        result = function(*given)
+    return memory.peak
+x = torch.ones(1000, dtype=torch.float64)
+"""
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("peak_of(lambda x: x.add_(1), x)", 0),
+        ("peak_of(lambda x: x[10:].view(-1, 10), x)", 0),
+        ("peak_of(lambda x: x + 1, x)", 8000),
+        ("peak_of(lambda x: [x + 1 for _ in range(5)], x)", 40000),
+        ("peak_of(lambda x: [(x + 1).sum() for _ in range(5)], x)", 8000 + 5 * 8),
+        ("peak_of(lambda x: dist.all_reduce(x.clone()), x)", 8000),
+    ],
+)
+def test_memory_counts_new_tensors_while_they_live(labs, ask, expression, expected):
+    assert ask(labs(2)[:], expression, MEASURE) == [expected] * 2
+
+
+def test_a_world_is_smaller_and_comes_back(labs, ask):
+    code = """
+from labkit.exercises.on_rank import world
+seen = []
+for size in (1, 2, 3):
+    with world(size) as member:
+        x = torch.ones(1)
+        if member:
+            dist.all_reduce(x)
+            seen.append((dist.get_rank(), dist.get_world_size(), world_size, int(x)))
+"""
+    found = ask(labs(3)[:], "seen, dist.get_world_size(), world_size", code)
+    assert [len(seen) for seen, *_ in found] == [3, 2, 1]
+    assert all(
+        rank == r and size == named == x
+        for r, (seen, *_) in enumerate(found)
+        for rank, size, named, x in seen
+    )
+    assert [after for _, *after in found] == [[3, 3]] * 3

@@ -1,0 +1,45 @@
+"""A new lesson has the frame from the start: what is missing is only what must be written."""
+
+import nbformat
+import pytest
+
+from . import test_frame
+from .new_lesson import make
+
+
+@pytest.fixture
+def path(tmp_path):
+    return make(7, "Keep the weights on a server: parameter servers", tmp_path)
+
+
+@pytest.fixture
+def lesson(path):
+    return nbformat.read(path, as_version=4)
+
+
+def test_it_is_named_by_its_title(path):
+    assert path.name == "07_keep_the_weights_on_a_server.ipynb"
+
+
+def test_it_has_the_frame(path, lesson):
+    code = [cell for cell in lesson.cells if cell.cell_type == "code"]
+    prose = "\n\n".join(cell.source for cell in lesson.cells if cell.cell_type == "markdown")
+    test_frame.test_one_title_and_a_name_that_match(path, prose)
+    test_frame.test_sections_in_order(prose)
+    test_frame.test_the_header_says_what_the_lesson_is_for(lesson)
+    test_frame.test_cells_are_short(code)
+    test_frame.test_prose_comes_before_code(lesson)
+    test_frame.test_questions_are_answered(prose)
+    assert 12 <= len(code) <= 24
+    with pytest.raises(AssertionError):
+        test_frame.test_nothing_is_left_to_write(prose)
+
+
+def test_a_number_that_is_taken_is_refused(path, tmp_path):
+    with pytest.raises(ValueError, match="lesson 07 is 07_keep_the_weights_on_a_server.ipynb"):
+        make(7, "Something else", tmp_path)
+
+
+def test_a_title_that_names_no_file_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="names no file"):
+        make(8, "重みを置く", tmp_path)

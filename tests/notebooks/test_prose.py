@@ -1,0 +1,47 @@
+"""Every number in a lesson's prose is one that a cell shows, or has its source.
+
+Convention: `<!-- source: ... -->` behind a sentence names where a claim comes from that no cell shows, and
+`<!-- no cell -->` marks a claim that has neither yet. The list of those is empty.
+"""
+
+import re
+
+NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?!\w)")
+UNREAD = (
+    r"(?ims)```.*?```|^#.*?$|\]\([^)]*\)|arXiv [\d.]+|(?:lesson|section)s? [\d.]+(?:(?:,| and| to) [\d.]+)*"
+)
+"""Code blocks, headings, addresses of links, numbers of lessons, sections and papers."""
+
+
+def values(text: str) -> set[float]:
+    """The numbers of two digits or more: small ones count things in the sentence."""
+    found = (number.rstrip(",").replace(",", "") for number in NUMBER.findall(text))
+    return {float(number) for number in found if len(number) > 1}
+
+
+def without_a_cell(lesson) -> list[str]:
+    """The sentences with a number that no cell has in its code or output, and that name no source."""
+    code = [cell for cell in lesson.cells if cell.cell_type == "code"]
+    shown = values(" ".join(f"{cell.source} {cell.outputs}" for cell in code))
+    prose = "\n\n".join(cell.source for cell in lesson.cells[1:] if cell.cell_type == "markdown")
+    prose = re.sub(r"(?ms)^## From the literature$.*?(?=^## )", "", prose)  # a test of its own
+    sentences = re.split(r"(?<=[.?!])\s+(?!<!--)|\n\n", re.sub(UNREAD, " ", prose))
+    return [s for s in sentences if "<!-- source: " not in s and values(s) - shown]
+
+
+def test_no_claim_is_without_a_cell_or_a_source(lesson, prose):
+    assert "<!-- no cell -->" not in prose
+    assert without_a_cell(lesson) == []
+
+
+def test_what_comes_from_the_literature_names_it(prose):
+    section = re.search(r"(?ms)^## From the literature$(.*?)(?=^## )", prose)[1]
+    assert re.search(r"\b(19|20)\d\d\b|arXiv", section)
+
+
+def test_a_number_that_nobody_shows_is_found(lesson):
+    assert without_a_cell(lesson) == []
+    lesson.cells[
+        -1
+    ].source += "\n\nIt was 98,765.4 times as fast. It took 98,765.4 s. <!-- source: a paper -->"
+    assert without_a_cell(lesson) == ["It was 98,765.4 times as fast."]

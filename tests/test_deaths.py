@@ -1,0 +1,55 @@
+"""The kernel tells which process ended first, however fast the others follow."""
+
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from labkit.deaths import FirstDeath
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pidfd is Linux's")
+
+
+@pytest.fixture
+def sleepers():
+    started = [subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) for _ in range(3)]
+    yield started
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.parametrize("victim", range(3))
+def test_the_first_is_named_though_others_follow(sleepers, victim):
+    watch = FirstDeath([psutil.Process(p.pid) for p in sleepers])
+    assert watch.pid is None
+    sleepers[victim].kill()
+    sleepers[victim].wait()
+    watch.join(5)
+    for process in sleepers:
+        process.kill()
+    assert watch.pid == sleepers[victim].pid
+
+
+def test_one_that_is_gone_already_is_no_news(sleepers):
+    processes = [psutil.Process(p.pid) for p in sleepers]
+    sleepers[0].kill()
+    sleepers[0].wait()
+    watch = FirstDeath(processes)
+    watch.join(5)
+    assert watch.pid is None
+
+
+def test_nobody_to_watch():
+    watch = FirstDeath([])
+    watch.join(5)
+    assert not watch.is_alive() and watch.pid is None
+
+
+def test_it_waits_without_the_processor(sleepers):
+    before = time.process_time()
+    watch = FirstDeath([psutil.Process(p.pid) for p in sleepers])
+    time.sleep(0.3)
+    assert watch.is_alive() and time.process_time() - before < 0.1

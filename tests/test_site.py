@@ -1,0 +1,37 @@
+"""What the site needs besides a build without warnings, which is a part of `make test-all`."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(autouse=True)
+def sources(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / ".docs")
+    yield
+    sys.modules.pop("benchmarks", None)
+
+
+def test_the_glossary_has_every_term_in_three_more_languages_in_order():
+    rows = [
+        line.split("|")[1:-1]
+        for line in (ROOT / ".docs" / "glossary.md").read_text().splitlines()
+        if "|" in line
+    ]
+    terms = [[cell.strip() for cell in row] for row in rows[2:]]
+    assert len(terms) >= 40 and all(len(row) == 5 and all(row) for row in terms)
+    assert [row[0] for row in terms] == sorted(row[0] for row in terms)
+
+
+def test_benchmarks_are_drawn_from_kept_measurements_or_say_how_to_make_one(tmp_path):
+    import benchmarks
+
+    assert "labkit bench collectives" in benchmarks.page(tmp_path)
+    seconds = '{"gloo": [2e-3], "raw": [1e-3], "mpi": [1e-3], "checked": [1e-3]}'
+    row = f'{{"verb": "all_reduce", "bytes": 8, "seconds": {seconds}, "ratios": {{}}}}'
+    (tmp_path / "collectives_4.json").write_text(f'{{"ranks": 4, "rows": [{row}]}}')
+    page = benchmarks.page(tmp_path)
+    assert "## 4 ranks" in page and "all_reduce" in page and "2.00" in page
