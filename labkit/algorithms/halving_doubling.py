@@ -60,7 +60,7 @@ def _block(x, power, rank, length):
 
 
 def halving_doubling_rounds(world_size: int) -> Rounds:
-    """The same for any number of ranks, one round at a time."""
+    """The same for any number of ranks, one round at a time. Built in lesson 06."""
     power = 2 ** (world_size.bit_length() - 1)
     rank, excess = np.arange(power), np.arange(power, world_size)
     distances = [power >> n for n in range(1, power.bit_length())]
@@ -79,5 +79,5 @@ def halving_doubling_rounds(world_size: int) -> Rounds:
 
 
 def halving_doubling(world_size: int) -> Schedule:
-    """The same as a schedule; a message of several chunks is one `range` of them."""
+    """The same as a schedule; a message of several chunks is one `range` of them. Built in lesson 06."""
     return halving_doubling_rounds(world_size).schedule()

@@ -32,7 +32,7 @@ def all_reduce_tree(x: torch.Tensor) -> None:
 
 
 def tree_rounds(world_size: int) -> Rounds:
-    """The same for any number of ranks, one round at a time."""
+    """The same for any number of ranks, one round at a time. Built in lesson 06."""
     distances = [2**n for n in range((world_size - 1).bit_length())]
 
     def rounds():
@@ -47,5 +47,5 @@ def tree_rounds(world_size: int) -> Rounds:
 
 
 def tree(world_size: int) -> Schedule:
-    """The same as a schedule; ranks rest in the steps that do not need them."""
+    """The same as a schedule; ranks rest in the steps that do not need them. Built in lesson 06."""
     return tree_rounds(world_size).schedule()
