@@ -14,12 +14,13 @@ from contextlib import AbstractContextManager
 
 import ipyparallel as ipp
 
-from labkit import launch, ranks, warm
+from labkit import launch, network, ranks, warm
 from labkit.compare import Comparison, compare
 from labkit.deaths import FirstDeath
 from labkit.engines import Engines
 from labkit.errors import LabError
 from labkit.ranks import Rank
+from labkit.simulate.network import Network
 from labkit.spare import Spare
 from labkit.trace import Trace
 from labkit.traced import Last, traced
@@ -162,6 +163,23 @@ class Lab:
         """
         return traced(self)
 
+    def network(self, bandwidth: str | None = None, latency: str | None = None) -> Network | None:
+        """Slow all messages between ranks down; without limits, no longer. Lesson 05.
+
+        `lab.network(bandwidth="100Mbit/s", latency="1ms")` puts a token bucket on each rank's way out and
+        in, and runs collectives as schedules of messages: all_reduce, all_gather and reduce_scatter as a
+        ring, broadcast, reduce and barrier as a tree; others raise a LabError. It never makes messages
+        faster. Returns the limits, for `labkit.simulate`; None without. LabError for a backend but "mpi".
+        """
+        wanted = network.network(bandwidth, latency)
+        self.require_running()
+        others = {r.backend for r in self.ranks} - {"mpi"}
+        if others:
+            found = f"the backend is {', '.join(sorted(others))}: its messages cannot be held back"
+            raise LabError("a slower network", found, 'labkit.start(backend="mpi")')
+        self._call("limit_network", wanted.bandwidth, wanted.alpha)
+        return wanted if bandwidth or latency else None
+
     def stop(self) -> None:
         """End every process of this lab. A second call does nothing."""
         self.spare.discard()
@@ -228,8 +246,8 @@ class Lab:
         if self.tiles:
             self.tiles.rest()
 
-    def _call(self, function: str) -> list:
-        return self[:].apply_async(_on_rank, function).get(CALL_DEADLINE)
+    def _call(self, function: str, *arguments) -> list:
+        return self[:].apply_async(_on_rank, function, *arguments).get(CALL_DEADLINE)
 
     def _register_magics(self) -> None:
         """%%px in this notebook or IPython session, if there is one."""
@@ -251,8 +269,8 @@ class Lab:
         return self._engines.is_alive() if self.plan.is_remote else r.process() is not None
 
 
-def _on_rank(function: str):
+def _on_rank(function: str, *arguments):
     """Runs on a rank, so that the owner need not import torch."""
     from labkit import rank
 
-    return getattr(rank, function)()
+    return getattr(rank, function)(*arguments)

@@ -10,6 +10,7 @@ import socket
 import sys
 from dataclasses import asdict
 from datetime import timedelta
+from math import inf
 
 import numpy
 import torch
@@ -19,7 +20,8 @@ from mpi4py import MPI
 
 from labkit import hosts, interrupts, mpi, observe, recording, tracebacks
 from labkit.errors import LabError
-from labkit.mpi import store
+from labkit.mpi import limited, store
+from labkit.recording.clocks import measure
 
 GROUP_TIMEOUT = timedelta(minutes=30)
 
@@ -107,6 +109,7 @@ def clean() -> None:
     from IPython import get_ipython
 
     recording.off()
+    limited.limit(inf, 0.0)
     shell = get_ipython()
     shell.reset(new_session=False)
     shell.user_ns.update(names())
@@ -121,6 +124,11 @@ def start_recording() -> None:
 def stop_recording():
     """What this rank recorded, or None if it did not."""
     return recording.stop()
+
+
+def limit_network(bandwidth: float, latency: float) -> None:
+    """Slow messages down to bytes per second, and seconds. Collective: clocks are compared."""
+    limited.limit(bandwidth, latency, measure().offset / 1e9)
 
 
 def recover() -> None:

@@ -37,44 +37,41 @@ def all_reduce_halving_doubling(x: torch.Tensor) -> None:
 
 
 def _halve_and_double(x, rank, power):
-    edges = list(accumulate(map(len, x.tensor_split(power)), initial=0))
     distances = [power >> n for n in range(1, power.bit_length())]
     for distance in distances:
-        mine, theirs = (x[_block(edges, one, distance)] for one in (rank, rank ^ distance))
+        mine, theirs = (_block(x, power, r, distance) for r in (rank, rank ^ distance))
         received = torch.empty_like(mine)
         sending = dist.isend(theirs, rank ^ distance)
         dist.recv(received, rank ^ distance)
         sending.wait()
         mine += received
     for distance in reversed(distances):
-        mine, theirs = (x[_block(edges, one, distance)] for one in (rank, rank ^ distance))
+        mine, theirs = (_block(x, power, r, distance) for r in (rank, rank ^ distance))
         sending = dist.isend(mine, rank ^ distance)
         dist.recv(theirs, rank ^ distance)
         sending.wait()
 
 
-def _block(edges, rank, length):
-    """The elements of the `length` chunks among which is the rank's own."""
+def _block(x, power, rank, length):
+    """Of x in `power` chunks the `length` among which is the rank's own."""
+    edges = list(accumulate(map(len, x.tensor_split(power)), initial=0))
     first = rank // length * length
-    return slice(edges[first], edges[first + length])
+    return x[edges[first] : edges[first + length]]
 
 
 def halving_doubling_rounds(world_size: int) -> Rounds:
-    """The same for any number of ranks, one round at a time."""
+    """The same for any number of ranks, one round at a time. Built in lesson 06."""
     power = 2 ** (world_size.bit_length() - 1)
     rank, excess = np.arange(power), np.arange(power, world_size)
     distances = [power >> n for n in range(1, power.bit_length())]
+    phases = [(d, True) for d in distances] + [(d, False) for d in reversed(distances)]
 
     def rounds():
         if len(excess):
             yield Round(excess, excess - power, 0, power, add=True)
-        for distance in distances:
-            partner = rank ^ distance
-            first = partner // distance * distance
-            yield Round(rank, partner, first, first + distance, add=True)
-        for distance in reversed(distances):
-            first = rank // distance * distance
-            yield Round(rank, rank ^ distance, first, first + distance, add=False)
+        for distance, add in phases:
+            first = (rank ^ distance if add else rank) // distance * distance
+            yield Round(rank, rank ^ distance, first, first + distance, add)
         if len(excess):
             yield Round(excess - power, excess, 0, power, add=False)
 
@@ -82,5 +79,5 @@ def halving_doubling_rounds(world_size: int) -> Rounds:
 
 
 def halving_doubling(world_size: int) -> Schedule:
-    """The same as a schedule; a message of several chunks is one `range` of them."""
+    """The same as a schedule; a message of several chunks is one `range` of them. Built in lesson 06."""
     return halving_doubling_rounds(world_size).schedule()

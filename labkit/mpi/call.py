@@ -10,6 +10,7 @@ import torch
 _MACHINERY = (
     os.path.dirname(torch.__file__) + os.sep,
     os.path.dirname(__file__) + os.sep,
+    os.path.join(os.path.dirname(os.path.dirname(__file__)), "schedule") + os.sep,
     "<frozen ",
     "<string>",
 )

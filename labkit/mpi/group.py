@@ -3,7 +3,7 @@
 import torch.distributed as dist
 
 from labkit.errors import LabError
-from labkit.mpi import record
+from labkit.mpi import limited, record
 from labkit.mpi.call import Call
 from labkit.mpi.channel import Channel
 from labkit.mpi.checks import Agreement
@@ -39,6 +39,14 @@ class Group(Identity):
 
     def begin(self, verb, steps, results, tensors, *, blocks=((), ()), window=None, ordered=False, **about):
         """Every collective passes here on its way to MPI."""
+        if limited.link is not None:
+            from labkit.mpi import scheduled
+
+            return scheduled.collective(self, verb, results, tensors, **about)
+        return self.begin_collective(verb, steps, results, tensors, blocks, window, ordered, **about)
+
+    def begin_collective(self, verb, steps, results, tensors, blocks, window, ordered, **about):
+        """Check a collective, where that is wanted, and post its steps."""
         if "root" in about:
             about["root"] = self.ranks[about["root"]]
         call = Call(verb, self.named, self.ranks, tensors, **about)
@@ -46,7 +54,7 @@ class Group(Identity):
         self.sequence += 1
         call.sequence = self.sequence
         work = Work(self, call, steps, results, window, ordered)
-        if record.records is not None:
+        if record.records is not None and limited.link is None:  # else its messages are recorded
             work.record = record.begin(call)
         try:
             with progress:

@@ -2,7 +2,8 @@
 
 MPI matches a message by source and tag alone: a receive of other dtype or size gets wrong numbers
 without a word. In checked mode each message ends in a trailer that says what the sender meant; the
-receiver compares. The trailer travels in the same message, so it needs no second one and no order.
+receiver compares. The trailer travels in the same message, so it needs no second one and no order. What
+limits the network puts a stamp behind it (`labkit.mpi.limited`).
 """
 
 from labkit.mpi import steps
@@ -14,33 +15,38 @@ from labkit.mpi.runtime import MPI
 _TRAILER = 256  # bytes
 
 
-def send(tensor, rank, tag, call, checked):
+def send(tensor, rank, tag, call, checked, stamp=b""):
     """The step that sends a tensor. Checked, it is done only when its receive has started."""
     numbers, _ = dense(tensor)
     if not checked:
-        return steps.send(numbers, rank, tag)
+        return _in_two_parts("Isend", numbers, stamp, rank, tag) if stamp else steps.send(numbers, rank, tag)
     file, line = call.locate()
     text = f"{_kind(tensor)}|{call} at {file}, line {line}"
-    trailer = bytearray(text.encode()[:_TRAILER].ljust(_TRAILER))
+    trailer = text.encode()[:_TRAILER].ljust(_TRAILER) + stamp
     return _in_two_parts("Issend", numbers, trailer, rank, tag)
 
 
-def receive(tensor, rank, tag, call, checked, status):
-    """The step that receives into a tensor; its `finish` compares it with what was sent."""
+def receive(tensor, rank, tag, call, checked, status, stamp=b""):
+    """The step that receives into a tensor; `finish` compares it with what was sent, and fills `stamp`."""
     numbers, back = dense(tensor, read=False)
-    if not checked:
+    if not checked and not stamp:
         step = steps.receive(numbers, rank, tag)
         step.finish = lambda: _complete(numbers, back, call, status)
         return step
-    trailer = bytearray(_TRAILER)
+    trailer = bytearray(_TRAILER * checked + len(stamp))
     step = _in_two_parts("Irecv", numbers, trailer, rank, tag)
     free = step.finish
 
     def finish():
         free()
-        _compare(tensor, numbers, trailer, call, status)
-        if back is not None:
-            back()
+        if stamp:
+            stamp[:] = trailer[-len(stamp) :]
+        if checked:
+            _compare(tensor, numbers, trailer, call, status)
+            if back is not None:
+                back()
+        else:
+            _complete(numbers, back, call, status, len(stamp))
 
     step.finish = finish
     return step
@@ -48,9 +54,10 @@ def receive(tensor, rank, tag, call, checked, status):
 
 def _in_two_parts(verb, numbers, trailer, rank, tag):
     """One message of two blocks of memory, without a copy."""
+    trailer = trailer if isinstance(trailer, bytearray) else bytearray(trailer)
     tail = MPI.Get_address(trailer)
     kind = MPI.Datatype.Create_struct(
-        [numbers.nbytes, _TRAILER], [numbers.data_ptr(), tail], [MPI.BYTE, MPI.BYTE]
+        [numbers.nbytes, len(trailer)], [numbers.data_ptr(), tail], [MPI.BYTE, MPI.BYTE]
     ).Commit()  # fmt: skip
     return steps.Step(verb, ([MPI.BOTTOM, 1, kind], rank, tag), None, (numbers, trailer), kind.Free)
 
@@ -60,7 +67,7 @@ def _kind(tensor):
 
 
 def _compare(tensor, numbers, trailer, call, status):
-    got = status.Get_count(MPI.BYTE) - _TRAILER
+    got = status.Get_count(MPI.BYTE) - len(trailer)
     if got == numbers.nbytes:
         sent = bytes(trailer)
     else:  # a shorter message: its trailer lies somewhere in our numbers
@@ -72,8 +79,8 @@ def _compare(tensor, numbers, trailer, call, status):
         )
 
 
-def _complete(numbers, back, call, status):
-    got = status.Get_count(MPI.BYTE)
+def _complete(numbers, back, call, status, extra=0):
+    got = status.Get_count(MPI.BYTE) - extra
     if got != numbers.nbytes:
         raise _mismatch(call, f"{got} bytes were sent, {numbers.nbytes} fit")
     if back is not None:

@@ -1,14 +1,13 @@
 """MPIProcessGroup: torch's names and option objects, each mapped to one call of `begin`."""
 
 from labkit.errors import LabError
-from labkit.mpi import collectives, messages, steps
+from labkit.mpi import collectives, limited, steps
 from labkit.mpi.buffers import op_name
 from labkit.mpi.call import Call
 from labkit.mpi.cuda import with_nccl
 from labkit.mpi.group import Group
 from labkit.mpi.monitored import monitored_barrier
 from labkit.mpi.runtime import MPI
-from labkit.mpi.work import Receive, Work
 
 
 def _op(opts):
@@ -156,8 +155,7 @@ class MPIProcessGroup(Group):
 
     def send(self, tensors, rank, tag=0):
         call = Call("send", self.named, self._partner("send", rank), tensors, tag=tag)
-        step = messages.send(tensors[0], rank, tag, call, self.world.checked)
-        return self.begin_message(Work(self, call, (), list(tensors)), step)
+        return limited.begin_send(self, call, tensors[0], rank, tag)
 
     def recv(self, tensors, rank, tag=0):
         return self._receive(tensors, rank, tag, self._partner("recv", rank))
@@ -178,9 +176,7 @@ class MPIProcessGroup(Group):
 
     def _receive(self, tensors, rank, tag, ranks):
         call = Call("recv", self.named, ranks, tensors, tag=tag)
-        work = Receive(self, call, (), list(tensors))
-        step = messages.receive(tensors[0], rank, tag, call, self.world.checked, work.received)
-        return self.begin_message(work, step)
+        return limited.begin_receive(self, call, tensors[0], rank, tag)
 
 
 def _chain(plans):

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     import torch
 
 
-def run(schedule: Schedule, x: torch.Tensor, *, group: Any = None, compute: Callable | None = None) -> dict:
+def run(
+    schedule: Schedule, x: torch.Tensor, *, group: Any = None, compute: Callable | None = None, tag: int = 0
+) -> dict:
     """Do this rank's steps on its contiguous tensor x, in place; a collective of all ranks of the group.
 
     x has the same shape and dtype on every rank. A `Compute` calls `compute(operation, memory)`, which reads
@@ -55,7 +57,7 @@ def run(schedule: Schedule, x: torch.Tensor, *, group: Any = None, compute: Call
             at(chunk).add_(arrived)
 
     def message(call, tensor, other):
-        return dist.P2POp(call, tensor, group=group, group_peer=other)
+        return dist.P2POp(call, tensor, group=group, tag=tag, group_peer=other)
 
     for step in schedule.steps[rank]:
         transfers, arrived = [], []

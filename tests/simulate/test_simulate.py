@@ -1,7 +1,6 @@
 """Simulated times equal the closed forms where nothing is shared, and what sharing makes of them."""
 
 from dataclasses import replace
-from math import log2
 
 import numpy as np
 import pytest
@@ -15,6 +14,7 @@ from labkit.algorithms import (
     tree,
     tree_rounds,
 )
+from labkit.cost import halving_doubling_cost, ring_cost, tree_cost
 from labkit.errors import LabError
 from labkit.schedule import Compute, Recv, Schedule, Send, compute
 from labkit.simulate import ETHERNET_1G, ETHERNET_10G, NVLINK_4, PRESETS, Network, finish_times, simulate
@@ -26,24 +26,16 @@ def seconds(trace):
     return max((event.end for event in trace.events), default=0.0)
 
 
-def closed_ring(ranks, size, net):
-    return 2 * (ranks - 1) * (net.alpha + size / ranks * net.beta)
-
-
-def closed_tree(ranks, size, net):
-    return 2 * log2(ranks) * (net.alpha + size * net.beta)
-
-
-def closed_halving_doubling(ranks, size, net):
-    return 2 * log2(ranks) * net.alpha + 2 * (ranks - 1) / ranks * size * net.beta
+def closed(cost, ranks, size, net):
+    return cost(ranks).seconds(size, net.alpha, net.beta)
 
 
 ALGORITHMS = pytest.mark.parametrize(
-    "make, rounds, closed",
+    "make, rounds, cost",
     [
-        (ring, ring_rounds, closed_ring),
-        (tree, tree_rounds, closed_tree),
-        (halving_doubling, halving_doubling_rounds, closed_halving_doubling),
+        (ring, ring_rounds, ring_cost),
+        (tree, tree_rounds, tree_cost),
+        (halving_doubling, halving_doubling_rounds, halving_doubling_cost),
     ],
     ids=["ring", "tree", "halving_doubling"],
 )
@@ -52,21 +44,21 @@ ALGORITHMS = pytest.mark.parametrize(
 @ALGORITHMS
 @pytest.mark.parametrize("ranks", [1, 2, 4, 16])
 @pytest.mark.parametrize("network", PRESETS, ids=lambda network: network.name)
-def test_closed_forms_hold(make, rounds, closed, ranks, network):
-    expected = pytest.approx(closed(ranks, SIZE, network), rel=1e-9)
+def test_closed_forms_hold(make, rounds, cost, ranks, network):
+    expected = pytest.approx(closed(cost, ranks, SIZE, network), rel=1e-9)
     assert seconds(simulate(make(ranks), network, SIZE)) == expected
     assert finish_times(rounds(ranks), network, SIZE).max() == expected
 
 
 @ALGORITHMS
-def test_closed_forms_hold_for_thousands_of_ranks(make, rounds, closed):
+def test_closed_forms_hold_for_thousands_of_ranks(make, rounds, cost):
     found = finish_times(rounds(1024), ETHERNET_10G, SIZE).max()
-    assert found == pytest.approx(closed(1024, SIZE, ETHERNET_10G), rel=1e-9)
+    assert found == pytest.approx(closed(cost, 1024, SIZE, ETHERNET_10G), rel=1e-9)
 
 
 @ALGORITHMS
 @pytest.mark.parametrize("ranks", [2, 3, 7, 8, 13])
-def test_both_simulators_give_the_same_trace(make, rounds, closed, ranks):
+def test_both_simulators_give_the_same_trace(make, rounds, cost, ranks):
     """Also where ranks start at different times, adding costs, and lengths do not divide."""
     network, start = replace(ETHERNET_1G, gamma=1e-9), np.random.default_rng(ranks).random(ranks) / 1000
     one = simulate(rounds(ranks), network, 40_036, start=start)
@@ -87,32 +79,36 @@ def by_rank(trace):
 def test_a_shared_switch_slows_everyone_alike(share):
     network = replace(ETHERNET_1G, switch=8 / share * ETHERNET_1G.bandwidth)
     slowed = replace(ETHERNET_1G, bandwidth=ETHERNET_1G.bandwidth / share)
-    assert seconds(simulate(ring(8), network, SIZE)) == pytest.approx(closed_ring(8, SIZE, slowed), rel=1e-9)
+    assert seconds(simulate(ring(8), network, SIZE)) == pytest.approx(
+        closed(ring_cost, 8, SIZE, slowed), rel=1e-9
+    )
 
 
 def test_chunks_that_differ_by_an_element_cost_no_more_than_a_ten_thousandth():
     network = replace(ETHERNET_1G, switch=4 * ETHERNET_1G.bandwidth)
     slowed = replace(ETHERNET_1G, bandwidth=ETHERNET_1G.bandwidth / 2)
     found = seconds(simulate(ring(8), network, SIZE + 12))
-    assert found == pytest.approx(closed_ring(8, SIZE + 12, slowed), rel=1e-4)
+    assert found == pytest.approx(closed(ring_cost, 8, SIZE + 12, slowed), rel=1e-4)
 
 
 def test_a_link_that_four_ranks_share_carries_one_message_at_full_rate():
     """In a ring only the last rank of each host sends to the next host: NVLink inside hides its time."""
     shared = Network(1e-6, 1e9, ranks_per_nic=4, inside=replace(NVLINK_4, alpha=1e-6))
     assert seconds(simulate(ring(8), shared, SIZE)) == pytest.approx(
-        closed_ring(8, SIZE, Network(1e-6, 1e9)), rel=1e-9
+        closed(ring_cost, 8, SIZE, Network(1e-6, 1e9)), rel=1e-9
     )
     through_the_nic = replace(shared, inside=None)
     assert seconds(simulate(ring(8), through_the_nic, SIZE)) == pytest.approx(
-        closed_ring(8, SIZE, Network(1e-6, 1e9 / 4)), rel=1e-9
+        closed(ring_cost, 8, SIZE, Network(1e-6, 1e9 / 4)), rel=1e-9
     )
 
 
 def test_half_duplex_halves_the_ring():
     half = replace(ETHERNET_1G, full_duplex=False)
     slowed = replace(ETHERNET_1G, bandwidth=ETHERNET_1G.bandwidth / 2)
-    assert seconds(simulate(ring(4), half, SIZE)) == pytest.approx(closed_ring(4, SIZE, slowed), rel=1e-9)
+    assert seconds(simulate(ring(4), half, SIZE)) == pytest.approx(
+        closed(ring_cost, 4, SIZE, slowed), rel=1e-9
+    )
 
 
 def test_two_messages_at_once_share_the_link_of_their_sender():
@@ -193,7 +189,7 @@ def test_a_slow_rank_delays_its_neighbours_first():
     start[0] = 1.0
     found = finish_times(ring_rounds(8), ETHERNET_1G, SIZE, start=start)
     assert found.min() > 1.0
-    assert found.max() < 1.0 + 2 * closed_ring(8, SIZE, ETHERNET_1G)
+    assert found.max() < 1.0 + 2 * closed(ring_cost, 8, SIZE, ETHERNET_1G)
 
 
 def test_presets_say_where_they_come_from():
