@@ -49,6 +49,13 @@ def start(ranks=None, *, hosts=None, launcher=None, backend="auto", mpi="auto", 
     return _lab
 
 
+def running(asked: str) -> "Lab":
+    """The lab that `start` returned. LabError if there is none yet."""
+    if _lab is None:
+        raise LabError(asked, "no lab was started in this notebook", "lab = labkit.start(4)")
+    return _lab
+
+
 class Lab:
     """Running ranks, as `labkit.start` returns them. `lab[1]` and `lab[:]` are ipyparallel views."""
 

@@ -1,0 +1,33 @@
+"""All lessons' predictions, exercises and questions, by name."""
+
+from importlib import import_module
+from pathlib import Path
+
+from labkit.errors import LabError
+from labkit.exercises.describe import Exercise, Lesson, Prediction, Question
+
+LESSONS: tuple[Lesson, ...] = tuple(
+    import_module(f"labkit.exercises.{path.stem}").LESSON
+    for path in sorted(Path(__file__).parent.glob("lesson_*.py"))
+)
+
+
+def exercise_named(name: str) -> Exercise:
+    """The exercise whose function has this name. LabError lists those there are."""
+    return _find("an exercise", name, {e.name: e for lesson in LESSONS for e in lesson.exercises})
+
+
+def prediction_named(name: str) -> Prediction:
+    """The prediction of this name. LabError lists those there are."""
+    return _find("a prediction", name, {p.name: p for lesson in LESSONS for p in lesson.predictions})
+
+
+def question_named(name: str) -> Question:
+    """The question of this name, such as "02.1". LabError lists those there are."""
+    return _find("a question", name, {n: q for lesson in LESSONS for n, q in lesson.named_questions.items()})
+
+
+def _find(what: str, name: str, there: dict):
+    if name not in there:
+        raise LabError(f"{what} named {name!r}", "there is none", f"one of {', '.join(there)}")
+    return there[name]

@@ -1,0 +1,127 @@
+"""Check an exercise: run the learner's function on every rank, in worlds of several sizes."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+
+from labkit import cell, report
+from labkit.exercises import kept
+from labkit.exercises.catalogue import exercise_named
+from labkit.exercises.describe import Answers, Exercise
+from labkit.exercises.measure import Run, lost, over, used
+
+DEADLINE = 10.0
+"""Seconds for one call of the learner's function. A deadlock is seen earlier."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is said to the learner; `solved` if nothing is left to do."""
+
+    text: str
+    solved: bool = False
+
+
+def check(name: str) -> None:
+    """Run the learner's function on every rank, with fresh random data, and print the verdict.
+
+    As many ranks of the running lab as each world needs take part: sizes 2, 3 and 4 as a rule. A
+    wrong rank is named, with what it should have; a deadlock, an error, and a budget that is not kept
+    are told. The lab is usable afterwards. LabError if there is no such exercise, or no lab.
+
+    >>> labkit.check("swap")
+    """
+    from labkit.lab import running
+
+    verdict = grade(running(f"check({name!r})"), exercise_named(name))
+    if verdict.solved:
+        with kept.changed() as progress:
+            progress["exercises"][name] = True
+    print(verdict.text)
+
+
+def grade(lab, exercise: Exercise) -> Verdict:
+    """The verdict on what the ranks of `lab` have under the exercise's name."""
+    lab.require_running()
+    undone = _undone(lab, exercise)
+    if undone:
+        return Verdict(f"not solved yet: {undone}")
+    sizes, spent = [size for size in exercise.sizes if size <= len(lab)], ""
+    for size in sizes:
+        problem, spent = _try(lab, exercise, size)
+        if problem:
+            if lab.is_running():
+                lab.recover()  # half a conversation must not reach the next cell
+            return Verdict(f"not solved yet: in a world of {size}, {problem}")
+    spent = f"\nin the world of {sizes[-1]}: {spent}" if spent else ""
+    return Verdict(f"solved: {exercise.name} is right on every rank, {_worlds(sizes)}{spent}", solved=True)
+
+
+def _worlds(sizes: list[int]) -> str:
+    *most, last = map(str, sizes)
+    return f"in worlds of {', '.join(most)} and {last}" if most else f"in a world of {last}"
+
+
+def _undone(lab, exercise: Exercise) -> str:
+    """The next step, if the function is not there on every rank or is still the stub."""
+    told = lab[:].apply_async(_written, exercise.name).get(DEADLINE)
+    if "missing" in told:
+        where = report.ranks([r for r, state in enumerate(told) if state == "missing"])
+        return f"there is no function {exercise.name} on {where}; run the cell that defines it, on all ranks"
+    if "untouched" in told:
+        return (
+            f"write {exercise.call} in the cell above, run that cell and then this one\n"
+            f'labkit.hint("{exercise.name}") gives a hint'
+        )
+    return ""
+
+
+def _try(lab, exercise: Exercise, size: int) -> tuple[str, str]:
+    """In one world: the problem and what was used of the limits; the first is "" if all is well."""
+    seed = secrets.randbelow(2**31)
+    with lab.trace() as trace:
+        problem = _execute(lab, "run", exercise, size, seed)
+    if not problem and any(limit.measure == "time" for limit in exercise.limits):
+        problem = _execute(lab, "compete", exercise, size, seed)
+    if problem:
+        return problem, ""
+    runs: list[Run] = lab[list(range(size))].apply_async(_last).get(DEADLINE)
+    answers = Answers(_arguments(exercise, size, seed), [run.found for run in runs])
+    problem = exercise.judge(answers) or lost(trace)
+    if not problem and (too_much := over(exercise, answers, trace, runs)):
+        problem = f"every rank is right, but over budget: {too_much}"
+    return problem, used(exercise, answers, trace, runs)
+
+
+def _execute(lab, function: str, exercise: Exercise, size: int, seed: int) -> str:
+    """Run it as a cell, under a deadline; how it failed, or ""."""
+    call = f"__import__('labkit.exercises.on_rank', fromlist=['run']).{function}"
+    result = lab[:].execute(f"{call}({exercise.name!r}, {size}, {seed})", silent=False, block=False)
+    with cell.interrupts_noted() as interrupted:
+        outcome = cell.follow(lab, result, DEADLINE, interrupted=interrupted)
+    try:
+        outcome.raise_for_failure()
+    except cell.CellError as error:
+        return str(error)
+    return ""
+
+
+def _arguments(exercise: Exercise, size: int, seed: int):
+    import torch
+
+    return exercise.given(torch.Generator().manual_seed(seed), size)
+
+
+def _written(name: str) -> str:
+    """Runs on a rank."""
+    from labkit.exercises import on_rank
+
+    return on_rank.written(name)
+
+
+def _last() -> Run:
+    """Runs on a rank."""
+    from labkit.exercises import on_rank
+
+    return on_rank.last()

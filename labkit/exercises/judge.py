@@ -1,0 +1,100 @@
+"""Judges: from the answers of all ranks to what is wrong with them, in words that help."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from labkit.exercises.describe import Answers, Arguments
+from labkit.report import ranks
+
+SHOWN = 6
+"""Elements of a tensor that a sentence shows."""
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A wrong answer that is known: what every rank has then, and what to tell the learner."""
+
+    says: str
+    values: Callable[[Arguments], list]
+
+
+def compare(
+    expected: Callable[[Arguments], list], *mistakes: Mistake, tolerance: float = 1e-4
+) -> Callable[[Answers], str]:
+    """A judge who knows what every rank must have: numbers, or tensors of which each element counts.
+
+    `expected` gives a value per rank. Equal is what differs by no more than `tolerance`, relative to the
+    largest expected element.
+    """
+
+    def judge(answers: Answers) -> str:
+        right = expected(answers.arguments)
+        wrong = [r for r in range(answers.size) if not close(answers.found[r], right[r], tolerance)]
+        if not wrong:
+            return ""
+        first = wrong[0]
+        start = _first_difference(answers.found[first], right[first], tolerance)
+        where = f" (from element {start} on)" if start else ""
+        lines = [
+            f"{ranks(wrong)} {'is' if len(wrong) == 1 else 'are'} wrong",
+            f"  rank {first} expected {show(right[first], start)}{where}",
+            f"  rank {first} got      {show(answers.found[first], start)}",
+        ]
+        return "\n".join([*lines, *_known(answers, mistakes, wrong, tolerance)])
+
+    return judge
+
+
+def _known(answers, mistakes, wrong, tolerance) -> list[str]:
+    """What the first mistake says that explains every wrong rank, or what can be said in general."""
+    for mistake in mistakes:
+        values = mistake.values(answers.arguments)
+        if all(close(answers.found[r], values[r], tolerance) for r in wrong):
+            return [mistake.says]
+    if all(answers.found[r] is None for r in wrong):
+        return ["Nothing came back: a function without `return` returns None."]
+    return []
+
+
+def close(found, expected, tolerance: float = 1e-4) -> bool:
+    """Whether two values agree: as numbers, element by element, of one shape where there are several."""
+    a, b = numbers(found), numbers(expected)
+    if a is None or b is None or a.numel() != b.numel() or (a.numel() > 1 and a.shape != b.shape):
+        return False
+    return bool(((a - b).abs().max() <= tolerance * max(1e-30, b.abs().max())).item()) if a.numel() else True
+
+
+def _first_difference(found, expected, tolerance: float) -> int:
+    """Where to start showing: the first wrong element of a vector, 0 for all that is no vector."""
+    a, b = numbers(found), numbers(expected)
+    if a is None or b is None or a.dim() != 1 or a.shape != b.shape:
+        return 0
+    wrong = ~((a - b).abs() <= tolerance * b.abs().max())
+    return int(wrong.nonzero()[0])
+
+
+def numbers(value):
+    """A value as a float64 tensor, or None if it is none: so 2, 2.0, tensor(2) and tensor([2.]) are alike."""
+    import torch
+
+    if value is None or isinstance(value, (str, bool)):
+        return None
+    try:
+        return torch.as_tensor(value, dtype=torch.float64).detach()
+    except (TypeError, ValueError, RuntimeError):
+        return None
+
+
+def show(value, start: int = 0) -> str:
+    """A value in a few words, a vector from element `start` on: "2.5", "[1, 2, ... of 12]"."""
+    tensor = numbers(value)
+    if tensor is None:
+        return repr(value) if value is None or isinstance(value, str) else f"{type(value).__name__} {value!r}"
+    flat = [f"{x:.5g}" for x in tensor.flatten()[start : start + SHOWN].tolist()]
+    if tensor.numel() == 1 and tensor.dim() < 2:
+        return flat[0]
+    rest = f", ... of {tensor.numel()}" if start + SHOWN < tensor.numel() else ""
+    shape = f" of shape {list(tensor.shape)}" if tensor.dim() != 1 else ""
+    return f"[{', '.join(flat)}{rest}]{shape}"

@@ -1,0 +1,137 @@
+"""Send a tensor from one rank to another."""
+
+import torch
+
+from labkit.exercises.describe import Choice, Exercise, Lesson, Limit, Prediction, Question
+from labkit.exercises.judge import Mistake, compare
+
+
+def _tensors(generator, size):
+    n = int(torch.randint(1, 2000, (), generator=generator))
+    return [(torch.randn(n, generator=generator),) for _ in range(size)]
+
+
+def _from(source):
+    """What every rank has that holds the tensor of rank source(rank, size)."""
+    return lambda arguments: [arguments[source(r, len(arguments))][0] for r in range(len(arguments))]
+
+
+SWAP = Exercise(
+    task="Ranks 0 and 1 swap their tensors, and so do ranks 2 and 3. Return what the partner had. No "
+    "deadlock, whatever the size of the tensor, and one message from each rank.",
+    stub="""\
+def swap(mine):  # of one shape on all ranks
+    partner = rank + 1 if rank % 2 == 0 else rank - 1
+    ...  # your code
+""",
+    solution="""\
+def swap(mine):
+    partner = rank + 1 if rank % 2 == 0 else rank - 1
+    theirs = torch.empty_like(mine)
+    request = dist.isend(mine, dst=partner)
+    dist.recv(theirs, src=partner)
+    request.wait()
+    return theirs
+""",
+    why="Both partners run the same lines, without a branch: the send does not block, so both reach recv.",
+    hints=(
+        "Allocate first. Then: both partners run the same lines. Which way out needs no `if`?",
+        "isend, recv, wait, each to or from `partner`.",
+    ),
+    given=_tensors,
+    judge=compare(
+        _from(lambda rank, size: rank ^ 1),
+        Mistake("That is the rank's own tensor: what was received is in another one.", _from(lambda r, n: r)),
+        Mistake("That is the left neighbour's: go by `partner`.", _from(lambda r, n: (r - 1) % n)),
+        Mistake("That is the right neighbour's: go by `partner`.", _from(lambda r, n: (r + 1) % n)),
+        Mistake("Nothing has arrived in it: which call fills the tensor that you return?",
+                lambda a: [torch.zeros_like(x) for (x,) in a]),
+    ),
+    limits=(
+        Limit("messages", len, "A partner needs one message from each side, and nobody else needs any."),
+        Limit("collectives", lambda a: 0, "A collective moves every tensor to every rank: send and recv."),
+    ),
+    sizes=(2, 4),
+)  # fmt: skip
+
+
+def _links(generator, size):
+    share, a, b = torch.rand(3, dtype=torch.float64, generator=generator).tolist()
+    return [(0.6 + 0.38 * share, 1e-6 * 10 ** (2 * a), 1e-10 * 10 ** (2 * b))] * size
+
+
+def _size(formula):
+    return lambda arguments: [formula(*given) for given in arguments]
+
+
+MESSAGE_SIZE = Exercise(
+    task="From how many bytes on does a message reach a given share of the bandwidth $1/\\beta$? Return $n$.",
+    stub="""\
+def message_size(share, alpha, beta):  # share: 0.9 for 90 %
+    ...  # your code
+""",
+    solution="""\
+def message_size(share, alpha, beta):
+    return share / (1 - share) * alpha / beta
+""",
+    why="n / T(n) = share / beta, so n beta = share (alpha + n beta): nine alpha / beta for 90 %.",
+    hints=(
+        "The message moves at n / T(n) bytes per second. Set that to share / beta.",
+        "Multiply both sides by what stands below, and solve for n.",
+    ),
+    given=_links,
+    judge=compare(
+        _size(lambda share, alpha, beta: share / (1 - share) * alpha / beta),
+        Mistake("That is right for 90 % alone: `share` says how much.", _size(lambda s, a, b: 9 * a / b)),
+        Mistake("That is the size at which both parts are equal: half of the bandwidth.",
+                _size(lambda s, a, b: a / b)),
+        Mistake("Upside down: a higher latency needs a larger message.",
+                _size(lambda s, a, b: s / (1 - s) * b / a)),
+        Mistake("n stands on both sides: T(n) grows with n, too.", _size(lambda s, a, b: s * a / b)),
+    ),
+    limits=(
+        Limit("messages", lambda a: 0, "Every rank knows all three numbers: a formula needs no message."),
+        Limit("collectives", lambda a: 0, "Every rank knows all three numbers: a formula needs no message."),
+    ),
+    sizes=(4,),
+)  # fmt: skip
+
+LESSON = Lesson(
+    "01",
+    "Send a tensor from one rank to another",
+    predictions=(Prediction("million", "times as long"),),
+    exercises=(SWAP, MESSAGE_SIZE),
+    questions=(
+        Question(
+            "Three ranks in a ring; rank 1 receives first, ranks 0 and 2 send first. That",
+            (
+                Choice(
+                    "works", "Rank 1 receives from 0, so 0 gets on and receives from 2: the circle is open."
+                ),
+                Choice(
+                    "is a deadlock, as 2 sends to 0 and 0 sends", "Rank 0 gets on, since rank 1 receives."
+                ),
+                Choice("works only for small tensors", "No send waits for a receive that waits for it."),
+            ),
+            right="a",
+        ),
+        Question(
+            "You have 100 tensors of 40 bytes for rank 1. What is fastest?",
+            (
+                Choice("100 messages", "Far below n_1/2 a message costs alpha: that is 100 alpha."),
+                Choice("one message of 4,000 bytes", "It costs little more than one alpha."),
+                Choice("no difference", "The bytes are the same, the latencies are not: 100 against one."),
+            ),
+            right="b",
+        ),
+        Question(
+            "After r = dist.isend(x, dst=1) you set x[0] = 7, then call r.wait(). Rank 1 gets",
+            (
+                Choice("the old x", "Only if the bytes had left before: nothing promises it."),
+                Choice("the new x", "Only if the bytes leave late: nothing promises it."),
+                Choice("nobody knows which", "The tensor belongs to the library until wait returns."),
+            ),
+            right="c",
+        ),
+    ),
+)

@@ -1,0 +1,144 @@
+"""Sum over all ranks."""
+
+import torch
+
+from labkit.exercises.describe import Choice, Exercise, Lesson, Limit, Prediction, Question, in_place
+from labkit.exercises.judge import Mistake, compare
+
+
+def _losses(generator, size):
+    return [(5 * torch.rand(1, generator=generator),) for _ in range(size)]
+
+
+def _sum(arguments):
+    return sum(x for (x,) in arguments)
+
+
+def _everywhere(of):
+    return lambda arguments: [of(arguments)] * len(arguments)
+
+
+MEAN_LOSS = Exercise(
+    task="Each rank has measured a `loss`. Return the mean over all ranks, on every rank.",
+    stub="""\
+def mean_loss(loss):  # a tensor with one element; another on each rank
+    ...  # your code
+""",
+    solution="""\
+def mean_loss(loss):
+    total = loss.clone()
+    dist.all_reduce(total)
+    return total / world_size
+""",
+    why="Every rank calls all_reduce, so every rank has the sum, and each divides it by itself.",
+    hints=(
+        "A sum over all ranks and a division, both on every rank, with no branch.",
+        "dist.all_reduce(x) works in place; world_size says by what to divide.",
+    ),
+    given=_losses,
+    judge=compare(
+        _everywhere(lambda a: _sum(a) / len(a)),
+        Mistake("That is the sum: divide it by the number of ranks.", _everywhere(_sum)),
+        Mistake(
+            "That is the sum divided by 3. The next world may have another size: world_size knows it.",
+            _everywhere(lambda a: _sum(a) / 3),
+        ),
+        Mistake("The divisor is one too small.", _everywhere(lambda a: _sum(a) / max(1, len(a) - 1))),
+        Mistake("That is the rank's own loss: nothing came from the others.", lambda a: [x for (x,) in a]),
+        Mistake("That is the rank's own loss, divided: the sum did not come here.",
+                lambda a: [x / len(a) for (x,) in a]),
+    ),
+    limits=(
+        Limit("collectives", lambda a: 1, "One collective is enough: which leaves the sum on every rank?"),
+        Limit("messages", lambda a: 2 * (len(a) - 1), "By hand, go by way of rank 0; or use a collective."),
+    ),
+)  # fmt: skip
+
+
+def _tensors(generator, size):
+    n = 12 * int(torch.randint(1, 50, (), generator=generator))  # can be cut into 2, 3 or 4 equal chunks
+    return [(torch.randn(n, dtype=torch.float64, generator=generator),) for _ in range(size)]
+
+
+def _own_chunk_summed(arguments):
+    """What reduce-scatter leaves where it works in place."""
+    total, size = _sum(arguments), len(arguments)
+    held = [x.clone() for (x,) in arguments]
+    for rank, x in enumerate(held):
+        x.chunk(size)[rank].copy_(total.chunk(size)[rank])
+    return held
+
+
+ALL_REDUCE_IN_CHUNKS = Exercise(
+    task="Sum `x` over all ranks, in place, with `send` and `recv` alone, so that no rank sends more than "
+    "$2(R-1)/R$ of it.",
+    stub="""\
+def all_reduce_in_chunks(x):  # its length can be divided by world_size
+    chunks = x.chunk(world_size)  # views: what is written into a chunk is in x
+    ...  # your code
+""",
+    solution="""\
+def all_reduce_in_chunks(x):
+    for root, chunk in enumerate(x.chunk(world_size)):
+        reduce_to(root, chunk)
+        broadcast_from(root, chunk)
+""",
+    why="Every rank is the root of one chunk. It sends R - 1 chunks to the other roots, and its own, summed, "
+    "to R - 1 ranks: 2(R - 1) chunks of size 1/R. No all-reduce can do with less.",
+    hints=(
+        "Rank 0 sends so much because it is the root of all of x. Let every rank be the root of one chunk.",
+        "reduce_to(root, chunk) and broadcast_from(root, chunk): every rank, every root, in the same order.",
+    ),
+    given=_tensors,
+    judge=compare(
+        _everywhere(_sum),
+        Mistake("x is what it was: write into it; the caller holds x and not what you return.",
+                lambda a: [x for (x,) in a]),
+        Mistake("Each rank has the sum of its own chunk alone, as after reduce_scatter: what is missing?",
+                _own_chunk_summed),
+        Mistake("That is the mean: all-reduce only adds.", _everywhere(lambda a: _sum(a) / len(a))),
+    ),
+    limits=(
+        Limit("collectives", lambda a: 0, "The collective is what you build here: use send and recv."),
+        Limit("bytes", lambda a: 2 * (len(a) - 1) / len(a) * a[0][0].nbytes,
+              "That rank is a bottleneck. Share its work: every rank is the root of one chunk."),
+    ),
+    answer=in_place,
+    uses=("all_reduce_naive", "all_reduce_reduce_broadcast", "broadcast_from", "reduce_to"),
+)  # fmt: skip
+
+LESSON = Lesson(
+    "02",
+    "Sum over all ranks",
+    predictions=(Prediction("messages", "messages"),),
+    exercises=(MEAN_LOSS, ALL_REDUCE_IN_CHUNKS),
+    questions=(
+        Question(
+            "After dist.reduce(x, dst=0), x on rank 1 is",
+            (
+                Choice("the sum", "Only the root gets the sum; all_reduce would give it to every rank."),
+                Choice("what it was", "With some backends it is, but none promises it."),
+                Choice("not to be used", "The root has the sum; what others hold depends on the backend."),
+            ),
+            right="c",
+        ),
+        Question(
+            "if rank == 0: dist.broadcast(x, src=0)",
+            (
+                Choice("is enough: rank 0 sends", "Somebody must receive, by the same call."),
+                Choice("goes wrong", "A collective is a call of all ranks; here the others never make it."),
+                Choice("is faster", "Rank 0 waits for ranks that never come."),
+            ),
+            right="b",
+        ),
+        Question(
+            "Ten ranks, by way of rank 0: how many messages is an all-reduce?",
+            (
+                Choice("90", "That is the naive way: each of ten sends to nine."),
+                Choice("18", "2(R - 1): nine to the root, nine back."),
+                Choice("10", "Nine must reach the root, and nine must come back."),
+            ),
+            right="b",
+        ),
+    ),
+)
