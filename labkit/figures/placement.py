@@ -2,7 +2,10 @@
 
 from math import cos, pi, sin
 
-from labkit.figures.style import WAIT, figure, in_style, ink, rank_colour
+from labkit.figures.style import QUIET, WAIT, figure, in_style, ink
+
+HOSTS = ("white", QUIET, WAIT, "black")
+"""No colours: a colour is a rank's. They come again from host 4 on."""
 
 
 @in_style
@@ -19,7 +22,7 @@ def placement(title, ways):
         ax.set(xlim=(-1.45, 1.45), ylim=(-1.45, 1.45), aspect="equal")
         ax.axis("off")
     made.supxlabel(
-        "number: rank; colour: its host; black arrow: crosses the network, grey: stays in a host", fontsize=9
+        "number: rank; fill: its host; black arrow: crosses the network, grey: stays in a host", fontsize=9
     )
     return made
 
@@ -30,9 +33,9 @@ def _draw(ax, hosts, rank) -> bool:
     crosses = hosts[rank] != hosts[(rank + 1) % len(hosts)]
     look = {"color": "black" if crosses else WAIT, "linewidth": 2.5, "arrowstyle": "-|>"}
     ax.annotate("", there, here, arrowprops=look | {"shrinkA": 13, "shrinkB": 13, "mutation_scale": 14})
-    colour = rank_colour(hosts[rank])
-    ax.scatter(*here, s=430, color=colour, zorder=3)
-    ax.text(*here, rank, color=ink(colour), ha="center", va="center", zorder=4)
+    fill = HOSTS[hosts[rank] % len(HOSTS)]
+    ax.scatter(*here, s=430, facecolor=fill, edgecolor="black", zorder=3)
+    ax.text(*here, rank, color=ink(fill), ha="center", va="center", zorder=4)
     return crosses
 
 
