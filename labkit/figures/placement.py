@@ -1,0 +1,44 @@
+"""Which messages of a ring cross the network, for several ways to place the ranks. Drawn in lesson 18."""
+
+from math import cos, pi, sin
+
+from labkit.figures.style import QUIET, WAIT, figure, in_style, ink
+
+HOSTS = ("white", QUIET, WAIT, "black")
+"""No colours: a colour is a rank's. They come again from host 4 on."""
+
+
+@in_style
+def placement(title, ways):
+    """Draw a ring of ranks for each way to place them.
+
+    `title` states the finding. `ways` maps the name of a way to the host of every rank: its number, from
+    0. Returns a Figure.
+    """
+    made, axes = figure(title, height=3.6, columns=len(ways), squeeze=False)
+    for ax, (name, hosts) in zip(axes[0], ways.items(), strict=True):
+        crossing = sum(_draw(ax, hosts, rank) for rank in range(len(hosts)))
+        ax.set_title(f"{name}: {crossing} of {len(hosts)} messages cross", loc="center", fontsize=11)
+        ax.set(xlim=(-1.45, 1.45), ylim=(-1.45, 1.45), aspect="equal")
+        ax.axis("off")
+    made.supxlabel(
+        "number: rank; fill: its host; black arrow: crosses the network, grey: stays in a host", fontsize=9
+    )
+    return made
+
+
+def _draw(ax, hosts, rank) -> bool:
+    """One rank and its message to the next; whether that crosses."""
+    here, there = _point(rank, len(hosts)), _point(rank + 1, len(hosts))
+    crosses = hosts[rank] != hosts[(rank + 1) % len(hosts)]
+    look = {"color": "black" if crosses else WAIT, "linewidth": 2.5, "arrowstyle": "-|>"}
+    ax.annotate("", there, here, arrowprops=look | {"shrinkA": 13, "shrinkB": 13, "mutation_scale": 14})
+    fill = HOSTS[hosts[rank] % len(HOSTS)]
+    ax.scatter(*here, s=430, facecolor=fill, edgecolor="black", zorder=3)
+    ax.text(*here, rank, color=ink(fill), ha="center", va="center", zorder=4)
+    return crosses
+
+
+def _point(rank, size) -> tuple[float, float]:
+    angle = pi / 2 - 2 * pi * rank / size
+    return 1.2 * cos(angle), 1.2 * sin(angle)
