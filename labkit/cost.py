@@ -49,7 +49,7 @@ def fit(
 ) -> tuple[Estimate, Estimate]:
     """Alpha and beta of ping-pong times, as `fit_alpha_beta` fits them, with bounds; at least 3 sizes."""
     n, t = np.asarray(sizes, dtype=float), np.asarray(seconds, dtype=float)
-    found = np.array(fit_alpha_beta(n, t))
+    found = np.asarray(fit_alpha_beta(n.tolist(), t.tolist()), dtype=float)
     relative = np.column_stack([1 / t, n / t])
     left = 1 - relative @ found
     degrees = len(t) - 2

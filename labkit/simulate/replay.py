@@ -46,7 +46,7 @@ def replay(
         ]
         ready = begin.copy()
         if size:
-            for event in simulate(algorithm(ranks), network, size, start=begin).events:
+            for event in simulate(algorithm(ranks), network, size, start=begin.tolist()).events:
                 ready[event.rank] = max(ready[event.rank], event.end)
                 events.append(replace(event, tag=n))  # messages of one all-reduce have one tag
     return Trace(ranks, tuple(sorted(events, key=lambda event: (event.start, event.rank))))
