@@ -15,7 +15,7 @@ from labkit.bench.plan import TracePlan, calls
 from labkit.bench.rank import measure
 from labkit.bench.verbs import torch_call
 
-HOOKED = (("group", "Group", "begin"), ("work", "Work", "wait"), ("work", "Work", "finish"))
+HOOKED = (("group", "Group", "begin_collective"), ("work", "Work", "wait"), ("work", "Work", "finish"))
 
 
 class Hooks:

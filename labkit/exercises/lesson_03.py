@@ -1,9 +1,8 @@
 """Lesson 03, Split the gradient: its prediction, exercises and questions."""
 
-import torch
-
 from labkit.exercises.describe import Choice, Exercise, Lesson, Limit, Prediction, Question
 from labkit.exercises.judge import Mistake, compare
+from labkit.exercises.later import torch
 
 WEIGHTS, COLUMNS = 7, 5
 

@@ -49,8 +49,8 @@ WRONG = {
             "deadlock: each waits for another\nrank 0 in recv from rank 1",
         ),
         "over budget": (
-            "import random\nhits = 0\nfor _ in range(darts):\n    x, y = random.random(), random.random()\n"
-            "    hits += x * x + y * y < 1\nreturn 4 * hits / darts",
+            "import random\nhits = 0\nfor _ in range(darts):\n"
+            "    hits += sum(random.random() ** 2 for _ in range(2)) < 1\nreturn 4 * hits / darts",
             "every rank is right, but over budget: processor time over the solution's",
         ),
     },

@@ -20,6 +20,15 @@ WRONG = {
             "have other rings",
         ),
         "nothing": ("sorted(range(world_size))", "does not hold every rank once"),
+        "over budget": (
+            "dist.barrier()\nreturn sorted(range(world_size), key=lambda r: hosts[r])",
+            "over budget: collective calls on each rank 1, limit 0",
+        ),
+        "only rank 0 right": (
+            "by_host = sorted(range(world_size), key=lambda r: hosts[r])\n"
+            "return by_host if rank == 0 else list(range(world_size))",
+            "have other rings",
+        ),
     },
 }
 RIGHT = {
