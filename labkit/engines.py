@@ -139,8 +139,10 @@ class Engines:
         pid, host, how = self.plan.mpi.obituary(self.log(lines=200))
         dead = [r for r in ranks if r.pid == pid]
         dead = [r for r in dead if r.host == host] or dead  # two hosts may have a process of that number
+        if not dead:
+            return "mpiexec died, and the ranks with it"
         dead = [r for r in ranks if r.pid == first] or dead
-        return f"{dead[0]} died: {how}" if dead else "mpiexec died, and the ranks with it"
+        return f"{dead[0]} died: {how}"
 
     def _vital(self) -> dict[str, psutil.Process | None]:
         found = keeper.noted(self.folder / keeper.WATCHED) or [None, None]
