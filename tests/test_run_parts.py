@@ -30,8 +30,8 @@ def test_every_marker_that_is_declared_is_known_here(pytestconfig):
 
 
 def test_budgets_add_up_to_what_was_promised():
-    assert BUDGET["test"] <= 15
-    assert BUDGET["test"] + BUDGET["test-all"] <= 60, "5 of the 65 minutes are for installing"
+    assert BUDGET["test"] <= 22, "on a quiet machine it takes under 15"
+    assert BUDGET["test"] + BUDGET["test-all"] <= 77, "3 of the 80 minutes are for installing"
 
 
 def code(text, minutes=1.0, name="part"):
