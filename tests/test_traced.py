@@ -73,7 +73,8 @@ def test_a_ring_of_tokens(labs, size):
     senders = [e.rank if e.verb == "send" else e.peers[0] for e in path]
     order = list(dict.fromkeys(senders))
     assert order, "the token's way is the critical path"
-    assert order == list(range(size))[-len(order) :], "from the rank that began last, if one did"
+    # All of it, unless a rank of a busy machine began or ended so late that the path leads there.
+    assert order == list(range(order[0], order[0] + len(order)))
 
 
 @pytest.mark.parametrize("size", SIZES)
