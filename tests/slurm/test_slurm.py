@@ -1,6 +1,7 @@
 """Labs under a real Slurm: from a login node, in an allocation, and at their several ends."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -196,7 +197,7 @@ def test_the_template_for_jupyterlab(jobs, tmp_path):
     subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, check=True, timeout=60)
     printed = lambda: "".join(p.read_text() for p in tmp_path.glob("labkit-*.txt"))  # noqa: E731
     try:
-        assert until(lambda: "/lab?token=" in printed(), 90), printed()
+        assert until(lambda: re.search(r"http://localhost:\d+/lab\S*\?token=", printed()), 90), printed()
     finally:
         subprocess.run(["scancel", "--name=labkit"], timeout=20)
     assert until(lambda: jobs() == [], 20)
