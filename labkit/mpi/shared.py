@@ -20,9 +20,10 @@ from labkit.mpi.buffers import average, carrier
 PIECE = 1 << 20  # bytes: smaller ones wait more often, larger ones leave the cache
 AT_LEAST = 1 << 19  # bytes: below this two barriers cost more than the copies save
 AT_MOST = 16  # ranks: each has SLOTS pieces of memory
-SLOTS = 4
-"""Pieces of memory for each rank. With two steps in flight, the step that enters piece i comes after
-every rank has left piece i - 4."""
+SLOTS = 3
+"""Pieces of memory for what each rank gives, and for the sums. With two steps in flight, a rank writes into a
+slot after all others have read what it gave there before, and its sums after all have taken those before. So
+every call may begin with the first slot, which is in the cache."""
 
 _COMBINE = {
     "SUM": torch.add, "AVG": torch.add, "PRODUCT": torch.mul, "MIN": torch.minimum, "MAX": torch.maximum,
@@ -37,13 +38,13 @@ _DTYPES = (
 class SharedMemory:
     """Memory of one group; its ranks meet in it at their first large all_reduce.
 
-    `slots` is [size, SLOTS, PIECE] bytes: None before they met, False where they cannot.
+    `slots` is [size + 1, SLOTS, PIECE] bytes, the last for the sums: None before they met, False where
+    they cannot.
     """
 
     def __init__(self, rank, size):
         self.rank, self.size = rank, size
         self.slots = None
-        self.entered = 0
 
     def suits(self, tensor):
         """Whether all_reduce should go this way; the same on all ranks that call with like tensors."""
@@ -66,7 +67,8 @@ class SharedMemory:
 
     def all_reduce(self, flat, op, after=None):
         """[n] -> [n], reduced over all ranks in place. `after` is called when all of it is there."""
-        pieces = [_Piece(self, piece, op) for piece in flat.split(PIECE // flat.itemsize)]
+        cut = enumerate(flat.split(PIECE // flat.itemsize))
+        pieces = [_Piece(self, piece, op, number % SLOTS) for number, piece in cut]
         for number, piece in enumerate(pieces):
             piece.give()
             yield steps.barrier()
@@ -82,13 +84,11 @@ class SharedMemory:
 class _Piece:
     """One piece on its way through one slot."""
 
-    def __init__(self, memory, piece, op):
+    def __init__(self, memory, piece, op, slot):
         self.piece, self.op, self.rank, self.size = piece, op, memory.rank, memory.size
         n = piece.numel()
         self.cuts = [n * rank // self.size for rank in range(self.size + 1)]
-        slot = memory.slots[:, memory.entered % SLOTS, : piece.nbytes]
-        memory.entered += 1
-        self.copies = slot.view(piece.dtype)
+        self.copies = memory.slots[:, slot, : piece.nbytes].view(piece.dtype)
 
     def _part(self, rank):
         return slice(self.cuts[rank], self.cuts[rank + 1])
@@ -110,7 +110,7 @@ class _Piece:
             average(total, self.size)
         if total is not own:
             own.copy_(total)
-        self.copies[self.rank, part].copy_(own)
+        self.copies[self.size, part].copy_(own)
         step = steps.barrier()
         step.finish = self.take
         return step
@@ -118,7 +118,7 @@ class _Piece:
     def take(self):
         for other in self._others():
             part = self._part(other)
-            self.piece[part].copy_(self.copies[other, part])
+            self.piece[part].copy_(self.copies[self.size, part])
 
     def _others(self):
         """From the next rank on, so that not all read the same memory at the same time."""
@@ -129,7 +129,7 @@ def _create(size, record):
     """Make the memory and write into `record` how to find it; the file, or None where that fails."""
     try:
         file = os.fdopen(os.memfd_create("labkit"), "r+b")
-        os.ftruncate(file.fileno(), size * SLOTS * PIECE)
+        os.ftruncate(file.fileno(), (size + 1) * SLOTS * PIECE)
     except OSError:
         return None
     token = secrets.token_bytes(16)
@@ -147,10 +147,10 @@ def _open(size, record):
     if not made or host != _host():
         return None
     with suppress(OSError), open(f"/proc/{pid}/fd/{number}", "r+b") as file:
-        slots = torch.frombuffer(mmap.mmap(file.fileno(), size * SLOTS * PIECE), dtype=torch.uint8)
+        slots = torch.frombuffer(mmap.mmap(file.fileno(), (size + 1) * SLOTS * PIECE), dtype=torch.uint8)
         # A process of that number may live in another container of the same name.
         if torch.equal(slots[:16].view(torch.int64), record[4:6]):
-            return slots.view(size, SLOTS, PIECE)
+            return slots.view(size + 1, SLOTS, PIECE)
     return None
 
 
