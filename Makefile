@@ -65,7 +65,7 @@ test-all: test ## that, and what takes longer, root, a browser or other environm
 	@$(ACTIVATE) && exec python tests/run_parts.py test-all
 
 docs: $(TESTABLE) ## the site, in build/site; no notebook is executed
-	@$(ACTIVATE) && exec python -m sphinx -W --keep-going -q -b html .docs build/site
+	@$(ACTIVATE) && exec python -m sphinx -W --keep-going -q -b html .ci/docs build/site
 
 coverage: $(TESTABLE) ## how much of labkit the tests run, ranks included, least covered files first
 	@rm -rf .coverage && mkdir .coverage

@@ -54,7 +54,7 @@ PARTS = {
     ),
     "test-all": (
         Part("browser", 4, pytest("tests", "-m", "browser")),
-        Part("docs", 2, ("-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", ".docs", "build/site")),
+        Part("docs", 2, ("-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", ".ci/docs", "build/site")),
         Part("slow", 12, pytest("tests", "-m", "slow")),
         Part("hosts", 8, pytest("tests", "-m", "hosts")),
         Part("slurm", 7, pytest("tests", "-m", "slurm")),

@@ -10,7 +10,7 @@ ROOT = Path(__file__).parent.parent
 
 @pytest.fixture(autouse=True)
 def sources(monkeypatch):
-    monkeypatch.syspath_prepend(ROOT / ".docs")
+    monkeypatch.syspath_prepend(ROOT / ".ci" / "docs")
     yield
     sys.modules.pop("benchmarks", None)
 
@@ -18,7 +18,7 @@ def sources(monkeypatch):
 def test_the_glossary_has_every_term_in_three_more_languages_in_order():
     rows = [
         line.split("|")[1:-1]
-        for line in (ROOT / ".docs" / "glossary.md").read_text().splitlines()
+        for line in (ROOT / ".ci" / "docs" / "glossary.md").read_text().splitlines()
         if "|" in line
     ]
     terms = [[cell.strip() for cell in row] for row in rows[2:]]

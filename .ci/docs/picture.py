@@ -1,6 +1,6 @@
 """Draw the timeline that the README shows, from a real run of the cell that it shows.
 
-python .docs/picture.py
+python .ci/docs/picture.py
 """
 
 import re
@@ -11,7 +11,7 @@ from IPython.core.interactiveshell import InteractiveShell
 import labkit
 
 HERE = Path(__file__).parent
-README = (HERE.parent / "README.md").read_text()
+README = (HERE.parents[1] / "README.md").read_text()
 
 
 def main() -> None:

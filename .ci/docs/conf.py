@@ -1,6 +1,6 @@
 """The site: lessons as they are stored, how-to pages, and the reference from the docstrings.
 
-    python -m sphinx -W --keep-going -b html .docs build/site
+    python -m sphinx -W --keep-going -b html .ci/docs build/site
 
 No notebook is executed: what a reader sees is what the tests compare.
 """
@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-ROOT = HERE.parent
+ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT))
 sys.path.insert(0, str(HERE))
 
