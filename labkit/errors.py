@@ -22,3 +22,9 @@ class LabError(Exception):
     def _render_traceback_(self):
         """What IPython prints: the three lines, without labkit's own frames."""
         return [f"\x1b[31mLabError\x1b[0m\n{self}"]
+
+
+def one_of(what: str, asked: str, known: tuple[str, ...]) -> None:
+    """LabError unless what was asked is one of those that labkit knows."""
+    if asked not in known:
+        raise LabError(f"{what} {asked!r}", "labkit does not know it", f"use one of {', '.join(known)}")
