@@ -14,7 +14,7 @@ import psutil
 from jupyter_core.paths import jupyter_runtime_dir
 from traitlets.config import Config
 
-from labkit import keeper, preflight, processes, remote_shell, slurm
+from labkit import across, keeper, preflight, processes, slurm
 from labkit.errors import LabError
 from labkit.launch import Plan
 from labkit.ranks import Rank
@@ -33,13 +33,6 @@ _CONTROLLER_ARGS = [
     "--HeartMonitor.period=200",  # milliseconds; a registration waits for a heartbeat
     "--HeartMonitor.max_heartmonitor_misses=100000",  # labkit watches the processes themselves
 ]
-_FORWARDED = (
-    "PATH LD_LIBRARY_PATH PYTHON LABKIT_ MPI4PY_ OMP_ MPICH_ I_MPI_ OMPI_ UCX_ FI_ GLOO_ NCCL_ TORCH_"
-)
-"""How the variables begin that ranks on hosts get of the owner's: they cross the network in clear text."""
-
-_LOCAL = "HOME USER LOGNAME SHELL LANG LC_ TMPDIR SSH_AUTH_SOCK IPP_"
-"""How those begin that mpiexec and its ssh need here."""
 
 
 class Engines:
@@ -164,41 +157,18 @@ class Engines:
         keepers = processes.of_lab(self.lab_id, module="labkit.keeper")
         processes.end(keepers, grace=keeper.HOST_DEADLINE + 2.0)
 
-    def _across_hosts(self, environment: dict[str, str]) -> tuple[list[str], dict[str, str]]:
-        """What mpiexec needs to start ranks on the plan's hosts: options, and environment."""
-        hostfile, shell = self.folder / "hosts", self.folder / "ssh"
-        hostfile.write_text(self.plan.mpi.hostfile(self.plan.placed()))
-        shell.write_text(remote_shell.script(self.lab_id))
-        shell.chmod(0o700)
-        mine = [name for name in os.environ if name.startswith(tuple(_FORWARDED.split()))]
-        names = dict.fromkeys([*environment, *mine, "IPP_CLUSTER_ID", "IPP_PROFILE_DIR"])
-        return self.plan.mpi.across(hostfile, shell, self._address, names)
-
     def launcher(self) -> tuple[list[str], list[str], dict[str, str]]:
         """What starts the ranks: a command; its options, which come after -n and the count; environment."""
         options, environment = [], {processes.MARK: self.lab_id} | self.plan.environment()
         if self.plan.is_remote:
             environment |= {"LABKIT_NOTEBOOK": self._address, "LABKIT_LOGS": str(self.folder / "log")}
         if self.plan.hosts:
-            options, more = self._across_hosts(environment)
+            options, more = across.start_options(self.plan, self.folder, self._address, environment)
             environment |= more
         command = self.plan.command(slurm.job(self.lab_id))
-        if self.plan.hosts:  # Hydra sends all that it has
-            kept = tuple(_FORWARDED.split() + _LOCAL.split())
-            unset = [word for name in os.environ if not name.startswith(kept) for word in ("-u", name)]
-            command = ["env", *unset, *command]
+        if self.plan.hosts:
+            command = across.with_little(command)
         return command, options, environment
-
-    def _secure_channel(self) -> None:
-        """Let the controller listen for ranks on other hosts: encrypted with CurveZMQ, and signed."""
-        settings = {
-            "IPController.engine_ip": self._address,
-            "IPController.enable_curve": True,
-            "Session.key": secrets.token_hex(32).encode(),  # or ipyparallel would leave out signatures
-        }
-        file = self.folder / "ipcontroller_config.py"  # a command line could be read by all
-        file.touch(0o600)
-        file.write_text("".join(f"c.{name} = {value!r}\n" for name, value in settings.items()))
 
     def _start_cluster(self) -> None:
         deadline = time.monotonic() + self._patience
@@ -207,7 +177,7 @@ class Engines:
         config.MPIEngineSetLauncher.mpi_cmd, config.MPIEngineSetLauncher.mpi_args = command, options
         config.MPIEngineSetLauncher.engine_cmd = self.plan.program()
         if self.plan.is_remote:
-            self._secure_channel()
+            across.secure_channel(self.folder, self._address)
         cluster = ipp.Cluster(
             engines="mpi",
             profile_dir=str(self.folder),

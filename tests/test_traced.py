@@ -10,13 +10,14 @@ from labkit.trace.chains import MESSAGE, units
 SIZES = (2, 3, 4)
 
 RING = """
+import time
 token = torch.tensor([0])
-if rank == 0:
-    dist.send(token, 1)
-    dist.recv(token, world_size - 1)
-else:
+if rank > 0:
     dist.recv(token, rank - 1)
-    dist.send(token + rank, (rank + 1) % world_size)
+time.sleep(0.05)  # so much later that a busy machine does not change who waits for whom
+dist.send(token + rank, (rank + 1) % world_size)
+if rank == 0:
+    dist.recv(token, world_size - 1)
 """
 
 NAIVE = """
@@ -71,10 +72,7 @@ def test_a_ring_of_tokens(labs, size):
     no_arrow_goes_back(trace)
     path = [e for e in trace.critical_path() if e.verb in MESSAGE]
     senders = [e.rank if e.verb == "send" else e.peers[0] for e in path]
-    order = list(dict.fromkeys(senders))
-    assert order, "the token's way is the critical path"
-    # All of it, unless a rank of a busy machine began or ended so late that the path leads there.
-    assert order == list(range(order[0], order[0] + len(order)))
+    assert list(dict.fromkeys(senders)) == list(range(size)), "the token's way is the critical path"
 
 
 @pytest.mark.parametrize("size", SIZES)
