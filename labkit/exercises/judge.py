@@ -20,6 +20,11 @@ class Mistake:
     values: Callable[[Arguments], list]
 
 
+def everywhere(of: Callable[[Arguments], object]) -> Callable[[Arguments], list]:
+    """The same value on every rank, as `expected` of compare or `values` of a Mistake."""
+    return lambda arguments: [of(arguments)] * len(arguments)
+
+
 def compare(
     expected: Callable[[Arguments], list], *mistakes: Mistake, tolerance: float = 1e-4
 ) -> Callable[[Answers], str]:

@@ -13,3 +13,4 @@ class _Later:
 
 
 torch: Any = _Later("torch")
+dist: Any = _Later("torch.distributed")

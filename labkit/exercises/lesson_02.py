@@ -1,7 +1,7 @@
 """Sum over all ranks."""
 
 from labkit.exercises.describe import Choice, Exercise, Lesson, Limit, Prediction, Question, in_place
-from labkit.exercises.judge import Mistake, compare
+from labkit.exercises.judge import Mistake, compare, everywhere
 
 
 def _losses(generator, size):
@@ -12,10 +12,6 @@ def _losses(generator, size):
 
 def _sum(arguments):
     return sum(x for (x,) in arguments)
-
-
-def _everywhere(of):
-    return lambda arguments: [of(arguments)] * len(arguments)
 
 
 MEAN_LOSS = Exercise(
@@ -37,13 +33,13 @@ def mean_loss(loss):
     ),
     given=_losses,
     judge=compare(
-        _everywhere(lambda a: _sum(a) / len(a)),
-        Mistake("That is the sum: divide it by the number of ranks.", _everywhere(_sum)),
+        everywhere(lambda a: _sum(a) / len(a)),
+        Mistake("That is the sum: divide it by the number of ranks.", everywhere(_sum)),
         Mistake(
             "That is the sum divided by 3. The next world may have another size: world_size knows it.",
-            _everywhere(lambda a: _sum(a) / 3),
+            everywhere(lambda a: _sum(a) / 3),
         ),
-        Mistake("The divisor is one too small.", _everywhere(lambda a: _sum(a) / max(1, len(a) - 1))),
+        Mistake("The divisor is one too small.", everywhere(lambda a: _sum(a) / max(1, len(a) - 1))),
         Mistake("That is the rank's own loss: nothing came from the others.", lambda a: [x for (x,) in a]),
         Mistake("That is the rank's own loss, divided: the sum did not come here.",
                 lambda a: [x / len(a) for (x,) in a]),
@@ -93,12 +89,12 @@ def all_reduce_in_chunks(x):
     ),
     given=_tensors,
     judge=compare(
-        _everywhere(_sum),
+        everywhere(_sum),
         Mistake("x is what it was: write into it; the caller holds x and not what you return.",
                 lambda a: [x for (x,) in a]),
         Mistake("Each rank has the sum of its own chunk alone, as after reduce_scatter: what is missing?",
                 _own_chunk_summed),
-        Mistake("That is the mean: all-reduce only adds.", _everywhere(lambda a: _sum(a) / len(a))),
+        Mistake("That is the mean: all-reduce only adds.", everywhere(lambda a: _sum(a) / len(a))),
     ),
     limits=(
         Limit("collectives", lambda a: 0, "The collective is what you build here: use send and recv."),

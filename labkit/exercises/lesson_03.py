@@ -1,14 +1,10 @@
 """Lesson 03, Split the gradient: its prediction, exercises and questions."""
 
 from labkit.exercises.describe import Choice, Exercise, Lesson, Limit, Prediction, Question
-from labkit.exercises.judge import Mistake, compare
+from labkit.exercises.judge import Mistake, compare, everywhere
 from labkit.exercises.later import torch
 
 WEIGHTS, COLUMNS = 7, 5
-
-
-def _everywhere(of):
-    return lambda arguments: [of(arguments)] * len(arguments)
 
 
 def _vectors(generator, size):
@@ -55,16 +51,16 @@ def mean_in_one(gradient, samples):
     ),
     given=_vectors,
     judge=compare(
-        _everywhere(_mean),
+        everywhere(_mean),
         Mistake(
             "This is the plain mean. A vector that stands for more samples must count for more: "
             "multiply it by samples before the sum.",
-            _everywhere(_plain_mean),
+            everywhere(_plain_mean),
         ),
-        Mistake("This is the sum over all samples. Divide it by their number.", _everywhere(_weighted_sum)),
+        Mistake("This is the sum over all samples. Divide it by their number.", everywhere(_weighted_sum)),
         Mistake(
             "You divide by the number of ranks. Divide by the number of samples of all ranks.",
-            _everywhere(_weighted_sum_over_ranks),
+            everywhere(_weighted_sum_over_ranks),
         ),
         Mistake("This is the rank's own vector: nothing has come from the others.", _own),
     ),
@@ -146,24 +142,24 @@ def batch_statistics(x_r):
     given=_rows,
     answer=_stacked,
     judge=compare(
-        _everywhere(_of_all),
+        everywhere(_of_all),
         Mistake(
             "The variance is divided by the number of rows minus one; divide by the number.",
-            _everywhere(_sample_variance),
+            everywhere(_sample_variance),
         ),
         Mistake(
             "Each rank's mean and variance were averaged. Ranks with more rows must count for more; and "
             "a mean of variances misses how far the ranks' means are apart.",
-            _everywhere(_mean_of_each),
+            everywhere(_mean_of_each),
         ),
         Mistake(
             "The mean is right. A mean of variances misses how far the ranks' means are apart: "
             "sum the squares instead.",
-            _everywhere(_weighted_mean_of_each),
+            everywhere(_weighted_mean_of_each),
         ),
         Mistake(
             "The second is the mean of the squares. Take the square of the mean from it.",
-            _everywhere(_mean_square),
+            everywhere(_mean_square),
         ),
         Mistake(
             "These are the statistics of the rank's own rows, as in plain batch normalisation.", _of_each

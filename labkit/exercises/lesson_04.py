@@ -3,17 +3,13 @@
 import copy
 
 from labkit.exercises.describe import Choice, Exercise, Lesson, Limit, Prediction, Question
-from labkit.exercises.judge import Mistake, compare
+from labkit.exercises.judge import Mistake, compare, everywhere
 from labkit.exercises.later import torch
 
 PIXELS, HIDDEN, CLASSES = 6, 5, 3
 PARAMETERS = 4
 """Tensors of the network: two layers with weight and bias."""
 BATCHES, SAMPLES = 3, 4
-
-
-def _everywhere(of):
-    return lambda arguments: [of(arguments)] * len(arguments)
 
 
 def _network(generator):
@@ -78,11 +74,11 @@ def sync_in_one(model):
     given=_with_gradients,
     answer=_gradients,
     judge=compare(
-        _everywhere(_mean),
-        Mistake("This is the sum. Divide it by the number of ranks.", _everywhere(_sum)),
+        everywhere(_mean),
+        Mistake("This is the sum. Divide it by the number of ranks.", everywhere(_sum)),
         Mistake(
             "This is the sum divided by 4. Divide it by the number of ranks, once: dist.get_world_size().",
-            _everywhere(lambda arguments: _sum(arguments) / 4),
+            everywhere(lambda arguments: _sum(arguments) / 4),
         ),
         Mistake(
             "The rank's own gradients are still in p.grad. What all_reduce returned into a new tensor "
@@ -152,7 +148,7 @@ def accumulate(model, batches):
     answer=_gradients,
     uses=("sync_gradients",),
     judge=compare(
-        _everywhere(_of_all),
+        everywhere(_of_all),
         Mistake(
             "This is the sum over the mini-batches. Divide each loss by their number.",
             _times(lambda size: BATCHES, _of_all),
@@ -168,7 +164,7 @@ def accumulate(model, batches):
         Mistake("Each rank has the gradient of its own mini-batches. Synchronise.", _alone),
         Mistake(
             "Only the last mini-batch counts: is there a zero_grad in the loop, or a backward() after it?",
-            _everywhere(_of_the_last),
+            everywhere(_of_the_last),
         ),
         Mistake(
             "Only the last mini-batch counts, although the loss is divided by their number: is there a "
