@@ -96,14 +96,15 @@ def _try(lab, exercise: Exercise, size: int) -> tuple[str, str]:
 
 def _execute(lab, function: str, exercise: Exercise, size: int, seed: int) -> str:
     """Run it as a cell, under a deadline; how it failed, or ""."""
-    call = f"__import__('labkit.exercises.on_rank', fromlist=['run']).{function}"
-    result = lab[:].execute(f"{call}({exercise.name!r}, {size}, {seed})", silent=False, block=False)
+    on_rank = "__import__('labkit.exercises.on_rank', fromlist=['run'])"
+    source = f"{on_rank}.{function}({exercise.name!r}, {size}, {seed})"
+    result = lab[:].execute(source, silent=False, block=False)
     with cell.interrupts_noted() as interrupted:
         outcome = cell.follow(lab, result, DEADLINE, interrupted=interrupted)
     try:
         outcome.raise_for_failure()
     except cell.CellError as error:
-        return str(error)
+        return str(error).replace(source, f"labkit.check({exercise.name!r})")  # what the learner called
     return ""
 
 

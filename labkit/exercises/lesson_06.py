@@ -1,7 +1,7 @@
 """Lesson 06, All-reduce in a ring: its prediction, exercises and questions."""
 
 from labkit.errors import LabError
-from labkit.exercises.describe import Choice, Exercise, Lesson, Limit, Prediction, Question
+from labkit.exercises.describe import Answers, Choice, Exercise, Lesson, Limit, Prediction, Question
 from labkit.exercises.judge import Mistake, compare, everywhere
 from labkit.exercises.later import dist, torch
 from labkit.schedule import Budget, Schedule, run, violations
@@ -94,27 +94,34 @@ def _bytes(size: int) -> int:
     return 8 * LENGTH * 2 * (size - 1) // size
 
 
-def _schedule(steps, size: int) -> Schedule:
-    """What the learner's function returned, as a schedule for `size` ranks."""
-    schedule = steps
-    if isinstance(steps, (list, tuple)):
-        schedule = Schedule(steps, chunks=size)
-    if not isinstance(schedule, Schedule) or schedule.world_size != size:
-        found = f"steps of {schedule.world_size} ranks" if isinstance(schedule, Schedule) else repr(steps)
-        raise LabError(f"the steps of {size} ranks", found, "return a list of steps for each rank")
-    return schedule
-
-
 def _executed(arguments, result):
-    """The sum that the schedule leaves on this rank: checked first as it stands, then run by the ranks."""
+    """What the schedule leaves on this rank; or what is wrong with it, and then it is not run."""
     (size,) = arguments
-    schedule = _schedule(result, size)
+    try:
+        schedule = result if isinstance(result, Schedule) else Schedule(result, chunks=size)
+    except (TypeError, LabError):
+        return f"A list of steps for each rank was expected, of Send, Recv and Reduce; it is {result!r}."
+    if schedule.world_size != size:
+        return f"It has steps for {schedule.world_size} ranks, not for {size}."
     budget = Budget(8 * LENGTH, itemsize=8, steps=2 * (size - 1), bytes_per_rank=_bytes(size))
     if wrong := violations(schedule, all_reduce=True, budget=budget):
-        raise LabError("a correct all-reduce", str(wrong[0]), "mend this one first")
+        return str(wrong[0])
     x = torch.arange(LENGTH) * (dist.get_rank() + 1)
     run(schedule, x)
     return x
+
+
+def _sum_of_all(arguments):
+    return torch.arange(LENGTH) * sum(range(1, len(arguments) + 1))
+
+
+def _judged(answers: Answers) -> str:
+    told = [found for found in answers.found if isinstance(found, str)]
+    if not told:
+        return compare(everywhere(_sum_of_all))(answers)
+    others = len(set(told)) > 1 or len(told) < answers.size
+    more = "\nThe ranks differ: every rank must return the steps of all ranks." if others else ""
+    return f"the schedule is not what was asked for\n  {told[0]}{more}"
 
 
 ALL_REDUCE_SCHEDULE = Exercise(
@@ -152,9 +159,7 @@ def all_reduce_schedule(world_size):
     ),
     given=lambda generator, size: [(size,)] * size,
     answer=_executed,
-    judge=compare(
-        everywhere(lambda arguments: torch.arange(LENGTH) * sum(range(1, len(arguments) + 1))),
-    ),
+    judge=_judged,
     limits=(
         Limit("collectives", lambda arguments: 0, "Return the steps; the check runs them."),
         Limit("bytes", lambda arguments: _bytes(len(arguments)), "Return the steps; the check runs them."),

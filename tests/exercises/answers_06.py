@@ -92,13 +92,12 @@ return parts[rank]""",
         ),
         "wrong chunk": (
             STEPS.replace("(r + n + 1) %", "(r - n - 1) %") + "return steps",
-            "in a world of 3, ranks 0-2: LabError: a correct all-reduce (line 1: all_reduce_schedule)\n"
-            "found: Rank 0 wants chunk 2 in step 0, but rank 1 sends it chunk 1 (its step 0).\n"
-            "fix:   mend this one first",
+            "in a world of 3, the schedule is not what was asked for\n"
+            "  Rank 2 wants chunk 1 in step 0, but rank 0 sends it chunk 0 (its step 0).",
         ),
         "off by one chunk": (
             STEPS.replace("(r + n + 1) %", "(r + n) %") + "return steps",
-            "Rank 0 wants chunk 0 in step 0, but rank 1 sends it chunk 1 (its step 0).",
+            "Rank 1 wants chunk 1 in step 0, but rank 0 sends it chunk 0 (its step 0).",
         ),
         "off by one neighbour": (
             STEPS.replace("take(right", "take(left") + "return steps",
@@ -132,14 +131,27 @@ return parts[rank]""",
         ),
         "only for four ranks": (
             "from labkit.algorithms import ring\nreturn ring(4)",
-            "found: steps of 4 ranks",
+            "It has steps for 4 ranks, not for 2.",
         ),
         "only rank 0 right": (
             STEPS + "me = torch.distributed.get_rank()\nreturn steps if me == 0 else [[]] * world_size",
-            "rank 1 raised an error for which the others wait in vain",
+            "deadlock: rank 1 finished the cell, and others wait for it\n"
+            "rank 0 in send to rank 1, line 1: labkit.check('all_reduce_schedule')",
         ),
-        "nothing returned": (STEPS, "found: None\nfix:   return a list of steps for each rank"),
-        "not a schedule": ("return [['send']] * world_size", "use Send, Recv, Reduce, Copy or Compute"),
+        "own steps alone": (
+            STEPS + "me = torch.distributed.get_rank()\n"
+            "return [own if r == me else [] for r, own in enumerate(steps)]",
+            "Rank 0 sends chunk 0 to rank 1 in step 0, which never receives it.\n"
+            "The ranks differ: every rank must return the steps of all ranks.",
+        ),
+        "nothing returned": (
+            STEPS,
+            "A list of steps for each rank was expected, of Send, Recv and Reduce; it is None.",
+        ),
+        "not a schedule": (
+            "return [['send']] * world_size",
+            "of Send, Recv and Reduce; it is [['send'], ['send']].",
+        ),
         "a collective as well": (
             STEPS + "torch.distributed.barrier()\nreturn steps",
             "over budget: collective calls on each rank 1, limit 0\nReturn the steps; the check runs them.",
