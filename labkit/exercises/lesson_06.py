@@ -125,10 +125,9 @@ def _judged(answers: Answers) -> str:
 
 
 ALL_REDUCE_SCHEDULE = Exercise(
-    task="Write an all-reduce of your own, as a schedule: for each rank a list of steps, each a tuple of "
-    "operations that run at the same time. The tensor has `world_size` chunks. Budget: the ring's, "
-    "$2(R - 1)$ steps and $2(R - 1)/R$ of the tensor sent per rank. Let the ring run to the left, or find "
-    "another way.",
+    task="Write an all-reduce as a schedule: for each rank a list of steps, each a tuple of operations that "
+    "run at the same time. The tensor has `world_size` chunks. Budget: the ring's, $2(R - 1)$ steps and "
+    "$2(R - 1)/R$ of the tensor sent per rank. Let the ring run to the left, or find another way.",
     stub="""\
 def all_reduce_schedule(world_size):
     steps = [[] for _ in range(world_size)]
