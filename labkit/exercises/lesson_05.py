@@ -117,7 +117,8 @@ def fair_share(t, batch):
     return batch / t / speeds.item()
 """,
     why="All finish together after the time batch / (sum of the speeds). In it each rank does that time over "
-    "its own t: the faster it is, the more. Then nobody waits in the all-reduce.",
+    "its own t: the faster it is, the more. Then nobody waits in the all-reduce. The mean of the gradients "
+    "must be weighted then, as in lesson 03.",
     hints=(
         "How many samples per second does a rank do? And all of them together?",
         "A rank's part of the batch is its part of the speed: 1 / t over the sum of 1 / t on all ranks.",
