@@ -55,6 +55,8 @@ def _settle(channel, molds, meeting):
         step.finish = None  # nobody wants the result
         if step.verb == "Irecv":
             channel.cancel(step)
+        elif callable(step.verb):  # not MPI's
+            channel.forget(step)
     entered = max(molds[channel.comm.rank], default=0)
     last = max(max(of_rank, default=0) for of_rank in molds)
     for number in range(entered + 1, last + 1):

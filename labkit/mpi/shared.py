@@ -2,24 +2,33 @@
 
 A tensor is cut into pieces, and each rank owns one part of every piece. Three stages: copy the
 others' parts into the shared memory; combine all ranks' copies of the own part; take the combined
-parts of the others. A barrier ends each of the first two. Polled as any other step, so a wait here
-ends by an interrupt or a deadline too.
+parts of the others. The ranks meet after each of the first two: each counts up a number that the
+others read. Polled as any other step, so a wait here ends by an interrupt or a deadline too.
 """
 
 import mmap
 import os
+import platform
 import secrets
 import socket
 from contextlib import suppress
+from dataclasses import dataclass
 
 import torch
 
 from labkit.mpi import steps
 from labkit.mpi.buffers import average, carrier
+from labkit.mpi.steps import Step
 
 PIECE = 1 << 20  # bytes: smaller ones wait more often, larger ones leave the cache
 AT_LEAST = 1 << 19  # bytes: below this two barriers cost more than the copies save
 AT_MOST = 16  # ranks: each has SLOTS pieces of memory
+POSSIBLE = hasattr(os, "memfd_create") and platform.machine() in ("x86_64", "AMD64")
+"""Other processors show a rank's stores to the others in another order, and Python has no fence."""
+
+LINE = 8  # numbers in a cache line: each rank's number has one of its own
+ROOMS = 64  # kept; each is a few small objects
+HEAD = 4096  # bytes: a token, and from half of it on the numbers
 SLOTS = 3
 """Pieces of memory for what each rank gives, and for the sums. With two steps in flight, a rank writes into a
 slot after all others have read what it gave there before, and its sums after all have taken those before. So
@@ -39,17 +48,18 @@ class SharedMemory:
     """Memory of one group; its ranks meet in it at their first large all_reduce.
 
     `slots` is [size + 1, SLOTS, PIECE] bytes, the last for the sums: None before they met, False where
-    they cannot.
+    they cannot. `numbers` says of each rank how often it came to a meeting.
     """
 
     def __init__(self, rank, size):
         self.rank, self.size = rank, size
-        self.slots = None
+        self.slots = self.numbers = None
+        self.meetings, self.rooms = 0, {}
 
     def suits(self, tensor):
         """Whether all_reduce should go this way; the same on all ranks that call with like tensors."""
-        possible = 1 < self.size <= AT_MOST and self.slots is not False and hasattr(os, "memfd_create")
-        return possible and tensor.nbytes >= AT_LEAST and tensor.dtype in _DTYPES
+        here = POSSIBLE and 1 < self.size <= AT_MOST and self.slots is not False
+        return here and tensor.nbytes >= AT_LEAST and tensor.dtype in _DTYPES
 
     def meet(self):
         """Steps after which all ranks have mapped the memory of rank 0, or none has."""
@@ -57,79 +67,132 @@ class SharedMemory:
         file = _create(self.size, record) if self.rank == 0 else None
         yield steps.broadcast(record, 0)
         yield steps.PAUSE
-        slots = _open(self.size, record)
-        met = torch.tensor([slots is not None], dtype=torch.uint8)
+        memory = _open(self.size, record)
+        met = torch.tensor([memory is not None], dtype=torch.uint8)
         yield steps.all_reduce(met, "MIN")
         yield steps.PAUSE
-        self.slots = slots if met else False
+        if met:
+            self.numbers = memoryview(memory)[HEAD // 2 : HEAD].cast("q")
+            slots = torch.frombuffer(memory, dtype=torch.uint8, offset=HEAD)
+            self.slots = slots.view(self.size + 1, SLOTS, PIECE)
+        else:
+            self.slots = False
         if file is not None:
             file.close()
 
+    def meeting(self, finish=None):
+        """A step that is done when all ranks have come to it."""
+        return Step(self._come, (), finish=finish)
+
+    def _come(self):
+        self.meetings += 1
+        self.numbers[self.rank * LINE] = self.meetings
+        return _Meeting(self.numbers, self.meetings, [r * LINE for r in range(self.size) if r != self.rank])
+
     def all_reduce(self, flat, op, after=None):
         """[n] -> [n], reduced over all ranks in place. `after` is called when all of it is there."""
-        cut = enumerate(flat.split(PIECE // flat.itemsize))
-        pieces = [_Piece(self, piece, op, number % SLOTS) for number, piece in cut]
-        for number, piece in enumerate(pieces):
-            piece.give()
-            yield steps.barrier()
-            if number:  # two steps are in flight: that before this one is done
-                yield pieces[number - 1].combine()
-        if len(pieces) == 1:
+        last, number = None, 0
+        for number, piece in enumerate(flat.split(PIECE // flat.itemsize)):
+            given = _Piece(self.room(piece, number % SLOTS), piece, op)
+            given.give()
+            yield self.meeting()
+            if last is not None:  # two steps are in flight: that before this one is done
+                last.combine()
+                yield self.meeting(last.take)
+            last = given
+        if not number:
             yield steps.PAUSE
-        last = pieces[-1].combine()
-        last.finish = lambda: (pieces[-1].take(), after and after())
-        yield last
+        last.combine()
+        yield self.meeting(lambda: (last.take(), after and after()))
+
+    def room(self, piece, slot):
+        """Where a piece of that length passes through that slot."""
+        key = piece.numel(), piece.dtype, slot
+        if key not in self.rooms:
+            if len(self.rooms) >= ROOMS:
+                self.rooms.clear()
+            self.rooms[key] = _Room.of(self.slots[:, slot, : piece.nbytes].view(piece.dtype), self.rank)
+        return self.rooms[key]
+
+
+class _Meeting:
+    """What MPI's request is to MPI's barrier."""
+
+    def __init__(self, numbers, number, places):
+        self.numbers, self.number, self.places = numbers, number, places
+
+    def Test(self, status=None):
+        numbers, number = self.numbers, self.number
+        for place in self.places:
+            if numbers[place] < number:
+                return False
+        return True
+
+
+@dataclass(frozen=True)
+class _Room:
+    """The views that a rank has of one slot; made once, since making them takes longer than a small copy."""
+
+    cuts: tuple[tuple[int, int], ...]  # what this rank gives: the parts before and after its own
+    given: tuple[torch.Tensor, ...]  # where it gives them
+    own: tuple[int, int]  # the part that it reduces
+    taken: tuple[torch.Tensor, ...]  # what the others gave of that
+    total: torch.Tensor  # the sums of that
+    totals: torch.Tensor  # the sums of all
+
+    @classmethod
+    def of(cls, copies, rank):
+        """`copies` is [size + 1, n]."""
+        size, n = copies.shape[0] - 1, copies.shape[1]
+        own = n * rank // size, n * (rank + 1) // size
+        cuts = tuple((start, end) for start, end in ((0, own[0]), (own[1], n)) if start < end)
+        # From the next rank on, so that not all read the same memory at the same time.
+        others = [(rank + d) % size for d in range(1, size)]
+        return cls(
+            cuts=cuts,
+            given=tuple(copies[rank, start:end] for start, end in cuts),
+            own=own,
+            taken=tuple(copies[other, own[0] : own[1]] for other in others),
+            total=copies[size, own[0] : own[1]],
+            totals=copies[size],
+        )
 
 
 class _Piece:
-    """One piece on its way through one slot."""
+    """One piece on its way through its room."""
 
-    def __init__(self, memory, piece, op, slot):
-        self.piece, self.op, self.rank, self.size = piece, op, memory.rank, memory.size
-        n = piece.numel()
-        self.cuts = [n * rank // self.size for rank in range(self.size + 1)]
-        self.copies = memory.slots[:, slot, : piece.nbytes].view(piece.dtype)
-
-    def _part(self, rank):
-        return slice(self.cuts[rank], self.cuts[rank + 1])
+    def __init__(self, room, piece, op):
+        self.room, self.piece, self.op = room, piece, op
 
     def give(self):
         """Copy what others own."""
-        mine, own = self.copies[self.rank], self._part(self.rank)
-        for part in (slice(0, own.start), slice(own.stop, None)):
-            mine[part].copy_(self.piece[part])
+        for (start, end), there in zip(self.room.cuts, self.room.given, strict=True):
+            there.copy_(self.piece[start:end])
 
     def combine(self):
-        """Reduce the own part; the step after which the parts of the others can be taken."""
-        part, op = self._part(self.rank), _COMBINE[self.op]
-        own = self.piece[part]
-        total = own.to(carrier(own.dtype))
-        for other in self._others():
-            op(total, self.copies[other, part], out=total)
+        """Reduce the own part."""
+        room, op = self.room, _COMBINE[self.op]
+        start, end = room.own
+        own = self.piece[start:end]
+        carried = own.to(carrier(own.dtype))
+        total = room.total if carried is own else carried
+        for other in room.taken:
+            op(carried, other, out=total)
+            carried = total
         if self.op == "AVG":
-            average(total, self.size)
-        if total is not own:
-            own.copy_(total)
-        self.copies[self.size, part].copy_(own)
-        step = steps.barrier()
-        step.finish = self.take
-        return step
+            average(total, len(room.taken) + 1)
+        if total is not room.total:
+            room.total.copy_(total)
 
     def take(self):
-        for other in self._others():
-            part = self._part(other)
-            self.piece[part].copy_(self.copies[self.size, part])
-
-    def _others(self):
-        """From the next rank on, so that not all read the same memory at the same time."""
-        return [(self.rank + d) % self.size for d in range(1, self.size)]
+        self.piece.copy_(self.room.totals)
 
 
 def _create(size, record):
     """Make the memory and write into `record` how to find it; the file, or None where that fails."""
     try:
         file = os.fdopen(os.memfd_create("labkit"), "r+b")
-        os.ftruncate(file.fileno(), (size + 1) * SLOTS * PIECE)
+        os.ftruncate(file.fileno(), _bytes(size))
     except OSError:
         return None
     token = secrets.token_bytes(16)
@@ -147,11 +210,15 @@ def _open(size, record):
     if not made or host != _host():
         return None
     with suppress(OSError), open(f"/proc/{pid}/fd/{number}", "r+b") as file:
-        slots = torch.frombuffer(mmap.mmap(file.fileno(), (size + 1) * SLOTS * PIECE), dtype=torch.uint8)
+        memory = mmap.mmap(file.fileno(), _bytes(size))
         # A process of that number may live in another container of the same name.
-        if torch.equal(slots[:16].view(torch.int64), record[4:6]):
-            return slots.view(size + 1, SLOTS, PIECE)
+        if memory[:16] == record[4:6].numpy().tobytes():
+            return memory
     return None
+
+
+def _bytes(size):
+    return HEAD + (size + 1) * SLOTS * PIECE
 
 
 def _host():

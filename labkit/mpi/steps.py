@@ -11,7 +11,10 @@ from labkit.mpi.runtime import MPI
 
 
 class Step:
-    """`verb(*args)` on a communicator; `keep` outlives the request, `finish` runs after it."""
+    """`verb(*args)` on a communicator; `keep` outlives the request, `finish` runs after it.
+
+    A verb that is a function takes the communicator's place, and its result the request's.
+    """
 
     __slots__ = ("verb", "args", "mold", "keep", "finish", "number", "done")
 

@@ -10,7 +10,7 @@ import threading
 import time
 from dataclasses import dataclass
 
-SPINS = 20  # without these a message of 8 bytes pays for a system call
+SPINS = 4  # without these a message of 8 bytes pays for a system call; more cost ranks that share a core
 QUIET = 100  # yields before others are told: finding the user's line takes 10 us
 YIELDS = 2000  # about 1 ms: a partner on the same core runs between two of them
 BYTES_PER_YIELD = 512  # MPI moves a large message a piece per poll; with naps between 16 MB took a second
