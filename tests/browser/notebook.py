@@ -1,5 +1,6 @@
 """A notebook open in a JupyterLab page, driven as a person drives it: by its buttons and menus."""
 
+import math
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,12 +49,14 @@ class Notebook:
         self.until(lambda: self._kernel() == "idle", "the cell's last output")  # comes before that state
         return self.output(number)
 
-    def pages(self) -> Iterator[int]:
-        """Go through the notebook from its top, a screen at a time; the number of each screen."""
+    def screens(self) -> Iterator[int]:
+        """Scroll from the first cell to the last, a screen at a time; the number of each screen."""
         scrolled = self.panel.locator(".jp-WindowedPanel-outer")
-        height, screen = scrolled.evaluate("s => [s.scrollHeight, s.clientHeight]")
-        for number in range(-(-height // screen)):
-            scrolled.evaluate("(s, top) => s.scrollTo(0, top)", number * screen)
+        scrolled.evaluate("s => s.scrollTo(0, 0)")
+        top, height = scrolled.evaluate("s => [s.getBoundingClientRect().top, s.clientHeight]")
+        last = self.panel.locator(".jp-Cell").last.bounding_box()
+        for number in range(math.ceil((last["y"] + last["height"] - top) / height)):
+            scrolled.evaluate("(s, top) => s.scrollTo(0, top)", number * height)
             self.page.wait_for_timeout(100)  # until it is drawn
             yield number
 

@@ -1,6 +1,6 @@
-"""A newcomer's way through each lesson: Shift+Enter, cell by cell, with no mouse and no error unannounced.
+"""A newcomer's way through each lesson: from cell to cell by Shift+Enter, and no error that is not announced.
 
-Pictures of what is on the screen go to the folder LABKIT_SCREENSHOTS, else to screenshots here: look at them.
+A picture of each screen is kept in the folder LABKIT_SCREENSHOTS, or else in screenshots/ here. Look at them.
 """
 
 import nbformat
@@ -10,7 +10,7 @@ from tests.lessons import NOTEBOOKS
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(240)]
 
-LESSONS = sorted(path.name for path in NOTEBOOKS.glob("0[0-6]_*.ipynb"))
+LESSONS = sorted(path.name for path in NOTEBOOKS.glob("*.ipynb"))
 TOO_WIDE = "all => all.filter(o => o.scrollWidth > o.clientWidth + 1).map(o => o.innerText.slice(0, 200))"
 PICTURES = "all => all.map(i => [i.complete && i.naturalWidth, i.clientWidth])"
 
@@ -30,8 +30,8 @@ def test_cell_by_cell_from_the_keyboard(notebook, server, page, screenshot, name
             announced = "raises-exception" in cell.metadata.get("tags", [])
             assert lesson.failed(ran) == announced, f"{cell.source}\n\n{lesson.output(ran)}"
             ran += 1
-    for page_number in lesson.pages():
-        screenshot(f"{page_number:02d}")
+    for screen in lesson.screens():
+        screenshot(f"{screen:02d}")
     outputs = lesson.panel.locator(".jp-OutputArea-output")
     assert outputs.evaluate_all(TOO_WIDE) == [], "an output has to be scrolled sideways"
     for natural, shown in outputs.locator("img").evaluate_all(PICTURES):
