@@ -17,8 +17,8 @@ def latency_bandwidth(sizes: Sequence[float], seconds: Sequence[float], alpha: f
     """
     half = alpha / beta
     finding = (
-        f"Below {size(half)} most of the time is latency ({alpha * 1e6:.0f} µs), "
-        f"above it bytes (at {1e-9 / beta:.1f} GB/s)"
+        f"Below {size(half)} latency rules ({alpha * 1e6:.0f} µs), "
+        f"above it bandwidth ({1e-9 / beta:.1f} GB/s)"
     )
     made, axes = figure(finding, height=3.6)
     n = np.geomspace(min(sizes), max(sizes), 200)

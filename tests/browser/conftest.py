@@ -1,5 +1,6 @@
 """One Chromium and one JupyterLab server for all browser tests; a page for each."""
 
+import os
 import re
 import shutil
 from itertools import count
@@ -12,7 +13,7 @@ from labkit import processes
 from tests.browser.notebook import Notebook, write
 from tests.browser.server import Server
 
-SCREENSHOTS = Path(__file__).parent / "screenshots"
+SCREENSHOTS = Path(os.environ.get("LABKIT_SCREENSHOTS") or Path(__file__).parent / "screenshots")
 FLAGS = [
     "--no-sandbox",  # Chromium refuses to run as root with it
     "--disable-gpu",
@@ -81,7 +82,7 @@ def screenshot(page, request):
 
 
 def keep(page, request, what: str) -> None:
-    SCREENSHOTS.mkdir(exist_ok=True)
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     page.screenshot(path=SCREENSHOTS / f"{name_of(request)}-{what}.png")
 
 

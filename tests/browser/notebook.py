@@ -1,6 +1,8 @@
 """A notebook open in a JupyterLab page, driven as a person drives it: by its buttons and menus."""
 
+import math
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
@@ -39,9 +41,48 @@ class Notebook:
 
     def run(self, number: int) -> str:
         self.start(number)
+        return self.finished(number)
+
+    def finished(self, number: int) -> str:
+        """Wait for the end of a cell that was started; its output."""
         self.until(lambda: self.has_run(number), f"cell {number} to end")
         self.until(lambda: self._kernel() == "idle", "the cell's last output")  # comes before that state
         return self.output(number)
+
+    def screens(self) -> Iterator[int]:
+        """Scroll from the first cell to the last, a screen at a time; the number of each screen."""
+        scrolled = self.panel.locator(".jp-WindowedPanel-outer")
+        scrolled.evaluate("s => s.scrollTo(0, 0)")
+        top, height = scrolled.evaluate("s => [s.getBoundingClientRect().top, s.clientHeight]")
+        last = self.panel.locator(".jp-Cell").last.bounding_box()
+        for number in range(math.ceil((last["y"] + last["height"] - top) / height)):
+            scrolled.evaluate("(s, top) => s.scrollTo(0, top)", number * height)
+            self.page.wait_for_timeout(100)  # until it is drawn
+            yield number
+
+    def press_on(self) -> None:
+        """Run the cell that has the focus, of either kind, by its key; the next one has the focus then."""
+        self.page.keyboard.press("Shift+Enter")
+
+    def focused(self) -> int:
+        """The number of the cell that has the focus, from 0, text counted too."""
+        cells = self.panel.locator(".jp-Notebook .jp-Cell")
+        return cells.evaluate_all("all => all.findIndex(cell => cell.matches('.jp-mod-active'))")
+
+    def failed(self, number: int) -> bool:
+        """Whether the output of a code cell is shown as an error."""
+        errors = self.code(number).locator("[data-mime-type='application/vnd.jupyter.stderr']")
+        return errors.count() > 0
+
+    def command(self, label: str) -> None:
+        """Give an order by its name, in the palette that a key opens."""
+        self.page.keyboard.press("Control+Shift+C")
+        asked = self.page.locator(".jp-ModalCommandPalette input")
+        asked.wait_for()
+        self.page.keyboard.type(label)
+        self.page.locator(".lm-CommandPalette-item.lm-mod-active").get_by_text(label).wait_for()
+        self.page.keyboard.press("Enter")
+        asked.wait_for(state="hidden")
 
     def run_all(self) -> None:
         self.menu("Run", "Run All Cells")
