@@ -10,7 +10,6 @@ import sys
 
 from labkit.observe import in_cell, stack
 
-
 _traced: list = []
 """What traced when an interrupt had to wait, a debugger or what measures coverage; to be set again."""
 

@@ -12,9 +12,10 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 from statistics import median
 
-from labkit.bench.machine import describe, one_line
+from labkit.bench.machine import circumstances, deliver, heading
 
 FIRST_CELL = "x = torch.ones(1); dist.all_reduce(x); assert x.item() == dist.get_world_size()"
 PLAIN_GROUP = """
@@ -118,19 +119,32 @@ ROWS = (  # what is compared, of labkit, with what of plain ipyparallel
 )
 
 
+def table(document: dict) -> str:
+    """Seconds and ratios of what a JSON file holds."""
+    lines = [f"{document['ranks']} ranks, {document['rounds']} rounds; {heading(document)}"]
+    lines.append(f"{'':28}{'labkit':>10}{'plain':>10}{'ratio':>8}")
+    for row in document["rows"]:
+        ours, theirs = median(row["labkit"]), median(row["plain"])
+        lines.append(f"{row['title']:28}{ours:8.3f} s{theirs:8.3f} s{row['ratio']:8.2f}")
+    return "\n".join(lines)
+
+
 def main(argv: list[str] | None = None) -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="labkit bench ready", description=__doc__.splitlines()[0])
     parser.add_argument("--ranks", type=int, default=4)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, help="5, or 2 with --quick")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--json", type=Path, metavar="FILE")
     options = parser.parse_args(argv)
-    rounds = [measure(options.ranks) for _ in range(options.rounds)]
-    print(f"{options.ranks} ranks, {options.rounds} rounds; {one_line(describe())}")
-    print(f"{'':28}{'labkit':>10}{'plain':>10}{'ratio':>8}")
+    before, rows = circumstances(), []
+    rounds = [measure(options.ranks) for _ in range(options.rounds or (2 if options.quick else 5))]
     for title, ours, theirs in ROWS:
         mine, plain_ = [r["labkit"][ours] for r in rounds], [r["plain"][theirs] for r in rounds]
         ratio = median(m / p for m, p in zip(mine, plain_, strict=True))
-        print(f"{title:28}{median(mine):8.3f} s{median(plain_):8.3f} s{ratio:8.2f}")
+        rows.append({"title": title, "labkit": mine, "plain": plain_, "ratio": ratio})
+    measured = before | {"ranks": options.ranks, "rounds": len(rounds), "rows": rows}
+    deliver(measured, table(measured), options.json)
     return 0
 
 
