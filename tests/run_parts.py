@@ -82,8 +82,7 @@ PARTS = {
     "nightly": (
         Part("soaks", 60, pytest("tests", "-s", "-m", "nightly")),
         *(replace(NOTEBOOKS, name=f"notebooks, time {n} of 10") for n in range(1, 11)),
-        Part("collectives", 60, ("-m", "labkit", "bench", "collectives")),
-        Part("ready", 10, ("-m", "labkit", "bench", "ready")),
+        Part("benchmarks", 75, ("-m", "labkit", "bench")),
     ),
 }
 
