@@ -16,7 +16,6 @@ from pathlib import Path
 from statistics import median
 
 from labkit.bench.machine import circumstances, deliver, heading
-from labkit.spare import SPARE
 
 FIRST_CELL = "x = torch.ones(1); dist.all_reduce(x); assert x.item() == dist.get_world_size()"
 PLAIN_GROUP = """
@@ -107,7 +106,7 @@ def measure(ranks: int) -> dict[str, dict[str, float]]:
             stdout=subprocess.PIPE,
             text=True,
             timeout=300,
-            env=os.environ | {"PATH": path, SPARE: "1"},
+            env=os.environ | {"PATH": path, "LABKIT_SPARE": "1"},
         )
         done.check_returncode()
         found[name] = json.loads(done.stdout.splitlines()[-1])
