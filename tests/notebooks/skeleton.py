@@ -181,5 +181,4 @@ def cells(number: str, title: str) -> list:
         md(CHECK),
         code("\n".join(f'labkit.ask("{number}.{n}", None)' for n in (1, 2, 3))),
         md(END),
-        code("lab.stop()"),
     ]

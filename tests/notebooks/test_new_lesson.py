@@ -41,7 +41,7 @@ def test_it_has_the_frame(path, lesson):
     test_frame.test_the_header_says_what_the_lesson_is_for(lesson)
     test_frame.test_cells_are_short(code)
     test_frame.test_prose_comes_before_code(lesson)
-    assert 12 <= len(code) <= 24
+    assert 12 <= len(code) <= 24 and lesson.cells[-1].cell_type == "markdown"
     with pytest.raises(AssertionError):
         test_frame.test_nothing_is_left_to_write(prose)
 
