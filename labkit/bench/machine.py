@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -51,8 +52,12 @@ def one_line(machine: dict) -> str:
     return f"{machine['processor']}, {machine['cores']} cores; Python {machine['python']}, {versions}"
 
 
+@cache
 def circumstances() -> dict:
-    """What the JSON of every benchmark begins with; called before anything is measured."""
+    """What the JSON of every benchmark begins with, as it was before the first of this process.
+
+    To those that follow, the first would look like other programs that are busy here.
+    """
     return {"machine": describe(), "busy_before": busy()}
 
 
