@@ -67,10 +67,9 @@ test-all: test ## that, and what takes longer, root, a browser or other environm
 docs: $(TESTABLE) ## the site, in build/site; no notebook is executed
 	@$(ACTIVATE) && exec python -m sphinx -W --keep-going -q -b html .ci/docs build/site
 
-coverage: $(TESTABLE) ## how much of labkit the tests run, ranks included, least covered files first
+coverage: $(TESTABLE) ## how much of labkit the tests run, ranks included; at least 90 %; 25 minutes
 	@rm -rf .coverage && mkdir .coverage
-	@$(ACTIVATE) && export PYTHONPATH="$(CURDIR)" && { python tests/run_parts.py coverage; \
-	python -m coverage combine --quiet && exec python -m coverage report --fail-under=90; }
+	@$(ACTIVATE) && export PYTHONPATH="$(CURDIR)" && exec python tests/run_parts.py coverage
 
 faults: $(TESTABLE) ## the faults that a lab survives, as a table with the time to each verdict
 	@$(ACTIVATE) && exec python tests/run_parts.py faults

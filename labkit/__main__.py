@@ -7,8 +7,6 @@ import sys
 from labkit import processes
 from labkit.errors import LabError
 
-BENCHMARKS = ("collectives", "ready", "simulate", "trace")
-
 
 def main(argv: list[str] | None = None) -> int:
     """Run one of the commands; returns the exit code."""
@@ -60,13 +58,12 @@ def stop(arguments: list[str]) -> int:
 
 
 def bench(arguments: list[str]) -> int:
-    """Named benchmarks; each prints a table of ratios of medians."""
-    from importlib import import_module
+    """All benchmarks, or the one that is named; each prints a table of ratios of medians."""
+    from labkit.bench.whole import BENCHMARKS
 
-    if not arguments or arguments[0] not in BENCHMARKS:
-        print(f"labkit bench {' | '.join(BENCHMARKS)} [--help]", file=sys.stderr)
-        return 2
-    return import_module(f"labkit.bench.{arguments[0]}").main(arguments[1:])
+    if arguments and arguments[0] in BENCHMARKS:
+        return _module(f"bench.{arguments[0]}").main(arguments[1:])
+    return _module("bench.whole").main(arguments)
 
 
 if __name__ == "__main__":

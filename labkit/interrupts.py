@@ -10,12 +10,21 @@ import sys
 
 from labkit.observe import in_cell, stack
 
+_traced: list = []
+"""What traced when an interrupt had to wait, a debugger or what measures coverage; to be set again."""
+
 
 def install(kernel) -> None:
     """Use this handler while the kernel handles a request; an idle rank ignores interrupts."""
     kernel.pre_handler_hook = lambda: signal.signal(signal.SIGINT, _on_interrupt)
-    kernel.post_handler_hook = lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)
+    kernel.post_handler_hook = _end_of_request
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _end_of_request() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    while _traced:  # Python has switched tracing off, as whenever a trace function raises
+        sys.settrace(_traced.pop())
 
 
 def _on_interrupt(signum, frame) -> None:
@@ -27,11 +36,11 @@ def _on_interrupt(signum, frame) -> None:
         raise KeyboardInterrupt
     caller = frames[whole[-1] + 1]
     caller.f_trace = _raise_now  # called at that frame's next line, once any tracing is on
+    _traced.append(sys.gettrace())
     sys.settrace(lambda *event: None)
 
 
 def _raise_now(frame, event, argument):
-    sys.settrace(None)
     frame.f_trace = None
     raise KeyboardInterrupt
 

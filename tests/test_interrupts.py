@@ -35,6 +35,15 @@ def test_an_optimiser_step_is_never_cut_in_two(labs):
         assert log and log.count("begun") == log.count("ended")
 
 
+def test_a_debugger_still_traces_after_an_interrupt_that_had_to_wait(labs):
+    lab = labs(2)
+    run(lab, SLOW_STEP + "import sys\nbefore = sys.gettrace()\nsys.settrace(tracer := lambda *event: None)")
+    with pytest.raises(CellError, match="deadline"):
+        run(lab, "while True:\n    step(log)", deadline=0.5)
+    said = run(lab, "kept = sys.gettrace() is tracer\nsys.settrace(before)\nkept").said
+    assert [s.words() for s in said] == ["True", "True"]
+
+
 def test_an_import_is_never_cut_in_two(labs, tmp_path):
     lab = labs(2)
     (tmp_path / "slow_module.py").write_text(

@@ -29,9 +29,12 @@ def test_the_glossary_has_every_term_in_three_more_languages_in_order():
 def test_benchmarks_are_drawn_from_kept_measurements_or_say_how_to_make_one(tmp_path):
     import benchmarks
 
-    assert "labkit bench collectives" in benchmarks.page(tmp_path)
+    assert "labkit bench --json" in benchmarks.page(tmp_path)
     seconds = '{"gloo": [2e-3], "raw": [1e-3], "mpi": [1e-3], "checked": [1e-3]}'
     row = f'{{"verb": "all_reduce", "bytes": 8, "seconds": {seconds}, "ratios": {{}}}}'
-    (tmp_path / "collectives_4.json").write_text(f'{{"ranks": 4, "rows": [{row}]}}')
+    about = '"machine": {"processor": "abacus", "cores": 2, "python": "3", "versions": {}}'
+    collectives = f'{{{about}, "busy_before": 0.9, "ranks": 4, "launches": 1, "rows": [{row}]}}'
+    (tmp_path / "bench.json").write_text(f'{{"collectives": {collectives}}}')
     page = benchmarks.page(tmp_path)
-    assert "## 4 ranks" in page and "all_reduce" in page and "2.00" in page
+    assert "## Collectives" in page and "abacus, 2 cores" in page and "on a quiet machine" in page
+    assert "4 ranks share 2 cores" in page and "all_reduce" in page and "2.00" in page

@@ -1,28 +1,33 @@
-"""The page of benchmarks, made from what `labkit bench collectives --json` has written."""
+"""The page of benchmarks, made from what `labkit bench --json` has written."""
 
 import json
 from pathlib import Path
 
-from labkit.bench.report import Row, table
+from labkit.bench.whole import tables
 
 ABOVE = """# Benchmarks
 
-Seconds per call, medians over several launches; within a launch the contenders take turns, so that what
-else the machine does falls on all alike. `gloo` is PyTorch's own backend for CPUs, `raw` is blocking
-mpi4py, `mpi` is labkit's backend, and `checked` is that backend as a lab uses it, comparing every call
-between ranks."""
+labkit against its peers, as `labkit bench` measures it. All numbers are medians. Within a launch or a round
+the contenders take turns, so that what else the machine does falls on all alike; a ratio is the median of the
+ratios within each. Ratios carry over to another machine better than seconds do.
+
+`plain` is ipyparallel as its documentation starts it, `gloo` is PyTorch's own backend for CPUs, `raw` is
+blocking mpi4py, `mpi` is labkit's backend, and `checked` is that backend as a lab uses it, comparing every
+call between ranks. In the row `ddp_step`, `raw` is the same step without communication. Collectives are
+seconds per call on the slowest rank."""
 NONE = """No measurement is kept yet. On a quiet machine:
 
-    python -m labkit bench collectives --ranks 4 --json tests/benchmarks/collectives_4.json"""
+    labkit bench --json tests/benchmarks/bench.json"""
 
 
 def page(folder: Path) -> str:
-    """Markdown with a table per file of measurements in the folder, or how to make one."""
-    found = [section(path) for path in sorted(folder.glob("collectives*.json"))]
+    """Markdown with the tables of the measurements in the folder, or how to make some."""
+    found = [section(path) for path in sorted(folder.glob("*.json"))]
     return "\n\n".join([ABOVE, *(found or [NONE])]) + "\n"
 
 
 def section(path: Path) -> str:
-    kept = json.loads(path.read_text())
-    rows = [Row(row["verb"], row["bytes"], row["seconds"]) for row in kept["rows"]]
-    return f"## {kept['ranks']} ranks\n\n```text\n{table(rows)}\n```"
+    measured = tables(json.loads(path.read_text()))
+    return "\n\n".join(
+        f"## {what[0].upper()}{what[1:]}\n\n```text\n{table}\n```" for what, table in measured.items()
+    )

@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 project, author, copyright = "labkit", "the labkit authors", "the labkit authors"
 release = version = labkit.__version__
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "formulas"]
 exclude_patterns = ["made/parts/*"]
 nb_execution_mode = "off"
 nb_merge_streams = True
@@ -41,7 +41,10 @@ autodoc_preserve_defaults = True
 highlight_language = "none"  # for blocks that name none: most are commands and outputs
 default_role = "literal"  # docstrings write `code` so
 
+html_math_renderer = "mathml"
 html_theme = "furo"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
 html_title = "labkit"
 html_theme_options = {"navigation_with_keys": True}
 html_copy_source = False

@@ -7,25 +7,20 @@ of the ratios within each launch. Times are seconds per call on the slowest rank
 """
 
 import argparse
-import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from labkit.bench.machine import busy, describe, one_line
+from labkit.bench import report
+from labkit.bench.machine import circumstances, deliver, heading
 from labkit.bench.plan import plan
-from labkit.bench.report import Row, collect, table
+from labkit.bench.report import Row, collect
 from labkit.bench.start import launch
 
-#: Above this many runnable processes per core before the start, the numbers say more of the others.
-QUIET = 0.5
 
-
-def document(rows: list[Row], ranks: int, launches: int, settings: dict, before: float | None = None) -> dict:
-    """What the JSON file holds."""
-    return {
-        "machine": describe(),
-        "busy_before": before,
+def document(rows: list[Row], ranks: int, launches: int, settings: dict, before: dict) -> dict:
+    """What the JSON file holds; `before` is what `circumstances` found."""
+    return before | {
         "ranks": ranks,
         "launches": launches,
         "settings": settings,
@@ -35,6 +30,16 @@ def document(rows: list[Row], ranks: int, launches: int, settings: dict, before:
         },
         "rows": [row.as_json() for row in rows],
     }
+
+
+def table(document: dict) -> str:
+    """Seconds and ratios of what a JSON file holds."""
+    rows = [Row(row["verb"], row["bytes"], row["seconds"]) for row in document["rows"]]
+    ranks, cores = document["ranks"], document["machine"]["cores"]
+    lines = [f"{ranks} ranks, {document['launches']} launches; {heading(document)}"]
+    if ranks > cores:
+        lines.append(f"{ranks} ranks share {cores} cores: who gives the core away is faster")
+    return "\n".join([*lines, report.table(rows)])
 
 
 def parser() -> argparse.ArgumentParser:
@@ -49,25 +54,17 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> int:
+    """Print the table."""
     options = parser().parse_args(argv)
     launches = options.launches or (3 if options.quick else 5)
     wanted = plan(options.quick, options.verbs.split(",") if options.verbs else None)
-    machine = describe()
-    print(f"{options.ranks} ranks, {launches} launches; {one_line(machine)}", flush=True)
-    if options.ranks > machine["cores"]:
-        print(f"{options.ranks} ranks share {machine['cores']} cores: who gives the core away is faster")
-    before = busy()
-    if before is not None and before > QUIET:
-        print(f"other programs are busy here ({before:.1f} per core): measure again on a quiet machine")
-    found = []
+    before, found = circumstances(), []
     for i in range(launches):
         found.append(launch(wanted, options.ranks))
         print(f"launch {i + 1} of {launches} done", file=sys.stderr, flush=True)
     rows = collect(found)
-    print(table(rows))
-    if options.json:
-        text = json.dumps(document(rows, options.ranks, launches, asdict(wanted), before), indent=1)
-        options.json.write_text(text + "\n")
+    measured = document(rows, options.ranks, launches, asdict(wanted), before)
+    deliver(measured, table(measured), options.json)
     if options.figure:
         from labkit.bench.figure import draw
 

@@ -7,7 +7,7 @@ both simulators, and their ratio is the median of the ratios within each round.
 """
 
 import argparse
-import json
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 
 from labkit.algorithms import ring, ring_rounds
-from labkit.bench.machine import busy, describe, one_line
+from labkit.bench.machine import circumstances, deliver, heading
 from labkit.simulate import ETHERNET_10G, INFINIBAND_HDR, finish_times, simulate
 
 NBYTES = 100_000_000
@@ -59,27 +59,41 @@ def measure(case: Case) -> float:
     return time.perf_counter() - begin
 
 
+def table(document: dict) -> str:
+    """Seconds of what a JSON file holds."""
+    lines = [f"Ring all-reduce of {NBYTES // 10**6} MB, {document['rounds']} rounds; {heading(document)}"]
+    lines.append(f"{'':32}{'messages':>12}{'seconds':>9}{'limit':>7}{'messages/s':>13}")
+    for row in document["rows"]:
+        took, limit = median(row["seconds"]), f"{row['limit']:7.0f}" if row["limit"] else " " * 7
+        lines.append(
+            f"{row['title']:32}{row['messages']:12,}{took:9.3f}{limit}{row['messages'] / took:13,.0f}"
+        )
+    lines.append(
+        f"The recurrence is {document['recurrence_speedup']:.0f} times as fast as SimPy on the same schedule."
+    )
+    return "\n".join(lines)
+
+
 def main(argv: list[str] | None = None) -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="labkit bench simulate", description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, help="3, or 1 with --quick")
+    parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json", type=Path, metavar="FILE")
     options = parser.parse_args(argv)
-    before, measured = busy(), cases()
-    rounds = [[measure(case) for case in measured] for _ in range(options.rounds)]
-    seconds = [median(times) for times in zip(*rounds, strict=True)]
-    print(f"Ring all-reduce of {NBYTES // 10**6} MB, {options.rounds} rounds; {one_line(describe())}")
-    print(f"{'':32}{'messages':>12}{'seconds':>9}{'limit':>7}{'messages/s':>13}")
-    for case, took in zip(measured, seconds, strict=True):
-        limit = f"{case.limit:7.0f}" if case.limit else " " * 7
-        print(f"{case.title:32}{case.messages:12,}{took:9.3f}{limit}{case.messages / took:13,.0f}")
+    before, cases_ = circumstances(), cases()
+    rounds = [
+        [measure(case) for case in cases_] for _ in range(options.rounds or (1 if options.quick else 3))
+    ]
+    rows = [
+        {"title": case.title, "messages": case.messages, "limit": case.limit, "seconds": list(times)}
+        for case, *times in zip(cases_, *rounds, strict=True)
+    ]
     ratio = median(times[-2] / times[-1] for times in rounds)
-    print(f"The recurrence is {ratio:.0f} times as fast as SimPy on the same schedule.")
-    if options.json:
-        rows = [
-            {"title": case.title, "messages": case.messages, "limit": case.limit, "seconds": list(times)}
-            for case, *times in zip(measured, *rounds, strict=True)
-        ]
-        found = {"machine": describe(), "busy_before": before, "recurrence_speedup": ratio, "rows": rows}
-        options.json.write_text(json.dumps(found, indent=1))
+    measured = before | {"rounds": len(rounds), "recurrence_speedup": ratio, "rows": rows}
+    deliver(measured, table(measured), options.json)
     return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -8,34 +8,58 @@ about recording cut out of their source. A ratio is the median, over the launche
 
 import argparse
 import sys
+from pathlib import Path
 from statistics import median
 
-from labkit.bench.machine import busy, describe, one_line
+from labkit.bench.machine import circumstances, deliver, heading
 from labkit.bench.plan import TracePlan
 from labkit.bench.start import launch
+
+STATES = ("without", "off", "on")
+
+
+def table(document: dict) -> str:
+    """Microseconds and ratios of what a JSON file holds."""
+    lines = [f"{document['ranks']} ranks, {document['launches']} launches; {heading(document)}"]
+    lines.append(f"{'all_reduce':24}{'without':>12}{'off':>12}{'on':>12}{'off/without':>13}{'on/off':>8}")
+    for row in document["rows"]:
+        each = "".join(f"{median(row['seconds'][name]) * 1e6:9.1f} us" for name in STATES)
+        ratios = f"{row['off_over_without']:13.3f}{row['on_over_off']:8.3f}"
+        lines.append(f"{row['bytes']:>8} B {row['mode']:13}{each}{ratios}")
+    return "\n".join(lines)
+
+
+def collect(launches: list[list[dict]]) -> list[dict]:
+    """Rows with one number per launch, and the medians of the ratios within each launch."""
+    rows = []
+    for same in zip(*launches, strict=True):
+        seconds = [row["seconds"] for row in same]
+        rows.append(
+            {
+                "bytes": same[0]["bytes"],
+                "mode": same[0]["mode"],
+                "seconds": {name: [s[name] for s in seconds] for name in STATES},
+                "off_over_without": median(s["off"] / s["without"] for s in seconds),
+                "on_over_off": median(s["on"] / s["off"] for s in seconds),
+            }
+        )
+    return rows
 
 
 def main(argv: list[str] | None = None) -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="labkit bench trace", description=__doc__.splitlines()[0])
     parser.add_argument("--ranks", type=int, default=2)
-    parser.add_argument("--launches", type=int, default=3)
+    parser.add_argument("--launches", type=int, help="3, or 1 with --quick")
     parser.add_argument("--rounds", type=int, default=TracePlan.rounds)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--json", type=Path, metavar="FILE")
     options = parser.parse_args(argv)
-    print(f"{options.ranks} ranks, {options.launches} launches; {one_line(describe())}")
-    if before := busy():
-        print(f"runnable processes per core before the start: {before:.1f}", flush=True)
-    plan = TracePlan(rounds=options.rounds)
-    found = [launch(plan, options.ranks, "labkit.bench.trace_rank") for _ in range(options.launches)]
-    print(f"{'all_reduce':24}{'without':>12}{'off':>12}{'on':>12}{'off/without':>13}{'on/off':>8}")
-    for rows in zip(*found, strict=True):
-        seconds = [row["seconds"] for row in rows]
-        each = "".join(
-            f"{median(s[name] for s in seconds) * 1e6:9.1f} us" for name in ("without", "off", "on")
-        )
-        off = median(s["off"] / s["without"] for s in seconds)
-        on = median(s["on"] / s["off"] for s in seconds)
-        print(f"{rows[0]['bytes']:>8} B {rows[0]['mode']:13}{each}{off:13.3f}{on:8.3f}")
+    before, plan = circumstances(), TracePlan(rounds=options.rounds)
+    launches = options.launches or (1 if options.quick else 3)
+    found = [launch(plan, options.ranks, "labkit.bench.trace_rank") for _ in range(launches)]
+    measured = before | {"ranks": options.ranks, "launches": launches, "rows": collect(found)}
+    deliver(measured, table(measured), options.json)
     return 0
 
 

@@ -99,7 +99,9 @@ def test_pythons_that_are_not_supported_say_so():
 def test_a_python_without_venv(tmp_path):
     """Debian's python3 without python3-venv has no ensurepip."""
     (tmp_path / "ensurepip.py").write_text("raise ModuleNotFoundError('not packaged', name='ensurepip')")
-    asked = run(tmp_path / "venv", "mpich", PYTHONPATH=str(tmp_path))
+    asked = run(
+        tmp_path / "venv", "mpich", PYTHONPATH=f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+    )
     assert asked.returncode == 1
     assert_one_sentence(asked.stderr, "no module ensurepip", "apt-get install python3", "PYTHON=")
     assert lacks_venv("python3") is None

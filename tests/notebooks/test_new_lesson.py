@@ -1,15 +1,27 @@
 """A new lesson has the frame from the start: what is missing is only what must be written."""
 
+import runpy
+
 import nbformat
 import pytest
+import torch
 
-from . import test_frame
+from labkit.exercises.describe import Answers
+
+from . import test_exercises, test_frame
 from .new_lesson import make
+
+TITLE = "Keep the weights on a server: parameter servers"
 
 
 @pytest.fixture
-def path(tmp_path):
-    return make(7, "Keep the weights on a server: parameter servers", tmp_path)
+def files(tmp_path):
+    return make(7, TITLE, tmp_path)
+
+
+@pytest.fixture
+def path(files):
+    return files[0]
 
 
 @pytest.fixture
@@ -29,9 +41,24 @@ def test_it_has_the_frame(path, lesson):
     test_frame.test_the_header_says_what_the_lesson_is_for(lesson)
     test_frame.test_cells_are_short(code)
     test_frame.test_prose_comes_before_code(lesson)
-    assert 12 <= len(code) <= 24
+    assert 12 <= len(code) <= 24 and lesson.cells[-1].cell_type == "markdown"
     with pytest.raises(AssertionError):
         test_frame.test_nothing_is_left_to_write(prose)
+
+
+def test_what_its_cells_ask_is_described(files, lesson):
+    asked, answers = runpy.run_path(files[1])["LESSON"], runpy.run_path(files[2])
+    code = [cell for cell in lesson.cells if cell.cell_type == "code"]
+    prose = "\n\n".join(cell.source for cell in lesson.cells if cell.cell_type == "markdown")
+    test_exercises.test_the_title_is_the_notebooks(asked, prose)
+    test_exercises.test_predictions_are_asked_for_and_measured(asked, code)
+    test_exercises.test_exercises_have_a_task_a_stub_and_a_check(asked, code, prose)
+    test_exercises.test_three_questions_with_a_reason_for_every_choice(asked, code)
+    for exercise in asked.exercises:
+        arguments = exercise.given(torch.Generator(), 4)
+        mine = [tensor for (tensor,) in arguments]
+        assert not exercise.judge(Answers(arguments, [sum(mine)] * 4))
+        assert answers["WRONG"][exercise.name]["own tensor"][1] in exercise.judge(Answers(arguments, mine))
 
 
 def test_a_number_that_is_taken_is_refused(path, tmp_path):

@@ -6,7 +6,7 @@ import pytest
 
 from labkit.bench.collectives import document
 from labkit.bench.figure import draw, finding
-from labkit.bench.machine import describe
+from labkit.bench.machine import circumstances, describe
 from labkit.bench.plan import calls, plan
 from labkit.bench.rank import turns
 from labkit.bench.report import collect, table
@@ -47,7 +47,7 @@ def test_the_figure_is_written(tmp_path):
 def test_the_document_says_on_what_machine_and_not_whose():
     import platform
 
-    text = json.dumps(document(collect(LAUNCHES), 2, 3, {}))
+    text = json.dumps(document(collect(LAUNCHES), 2, 3, {}, circumstances()))
     assert describe()["versions"]["torch"] in text
     assert platform.node() not in text
 
