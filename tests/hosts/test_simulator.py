@@ -38,7 +38,7 @@ def message(steps, nbytes):
     return [t / 2 for t in seconds(schedule, members, 2 * nbytes, 4)]
 """
 # Two messages, one after the other: on a wire that carries nothing else, one that carries others' messages
-# the other way, and one that carries an answer at the same time. Peers are numbered among those that take part.
+# the other way, and one that carries an answer at the same time. Peers count those that take part.
 IN_TURN = "{{{0}: [Send(1, 0), Recv(1, 0)], {1}: [Recv(0, 0), Send(0, 0)]}}"
 BOTH_WAYS = """{{
     {0}: [Send(2, 0), Recv(2, 0)], {2}: [Recv(0, 0), Send(0, 0)],
