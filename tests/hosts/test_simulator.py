@@ -20,7 +20,7 @@ LENGTHS = (100_000, 400_000, 1_600_000)
 MEASURE = """
 import time
 from labkit.algorithms import halving_doubling, ring, tree
-from labkit.schedule import Recv, Schedule, Send, run
+from labkit.schedule import Recv, Reduce, Schedule, Send, run
 
 def seconds(schedule, members, nbytes, repeats):
     group, x, found = dist.new_group(members), torch.ones(nbytes // 4), []
@@ -45,6 +45,11 @@ BOTH_WAYS = """{{
     {3}: [Send(1, 0), Recv(1, 0)], {1}: [Recv(3, 0), Send(3, 0)],
 }}"""
 EXCHANGE = "{{{0}: [(Send(1, 0), Recv(1, 1))] * 2, {1}: [(Send(0, 1), Recv(0, 0))] * 2}}"
+PAIRS = (0, 1), (2, 3), (4, 5), (6, 7)
+INSIDE = ", ".join(
+    f"{a}: [Send({b}, 0), Recv({b}, 0)], {b}: [Reduce({a}, 0), Send({a}, 0)]" for a, b in PAIRS
+)
+"""Within the hosts all pairs at once, and half of them add: what they share are the two cores."""
 
 
 def traffic(make, ranks: int) -> str:
@@ -78,7 +83,7 @@ def test_measured_all_reduces_take_as_long_as_simulated_ones(narrow):
     lab = Lab(launch.plan(hosts=f"miriad2a:{SLOTS},miriad2b:{SLOTS}"))
     try:
         run(lab, MEASURE)
-        inside = fitted(lab, IN_TURN, 0, 1)
+        inside = fitted(lab, f"{{{{{INSIDE}}}}}")
         across = {steps: fitted(lab, steps, 0, 4) for steps in (IN_TURN, EXCHANGE)}
         across[BOTH_WAYS] = fitted(lab, BOTH_WAYS, 0, 1, 4, 5)
         for ranks in range(2, 2 * SLOTS + 1):
