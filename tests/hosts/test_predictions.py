@@ -67,7 +67,7 @@ LIMITS = (100, 50, 500)
 
 
 def test_an_epoch_and_the_break_even_bandwidth_are_as_predicted(narrow, trained):
-    """All that is predicted comes from a ping-pong, and from epochs without messages in turn with the others."""
+    """What is predicted comes from a ping-pong, and from epochs without messages beside the others."""
     sizes, ranks, lengths = trained[0]["sizes"], len(trained), [200_000, 500_000, 1_000_000, 2_000_000]
     run(trained, f"times = [ping_pong(size, 5) for size in {lengths}]")
     alpha, beta = cost.fit(lengths, trained[0]["times"])
