@@ -159,7 +159,8 @@ _REASONS = (  # what ssh says, what that means, and the fix
 
 
 def _why_not(host: str, code: int, said: str) -> tuple[str, str]:
-    names = {"host": host, "config": os.environ.get(SSH_CONFIG, "~/.ssh/config"), "python": sys.executable}
+    config = os.environ.get(SSH_CONFIG, "~/.ssh/config").replace(f"{Path.home()}/", "~/", 1)
+    names = {"host": host, "config": config, "python": sys.executable}
     last = said.splitlines()[-1] if said else f"exit code {code}, and nothing said"
     for sign, found, fix in _REASONS:
         if re.search(sign, said):

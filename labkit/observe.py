@@ -62,6 +62,7 @@ def _waiting_in_mpi() -> dict | None:
         "number": wait.sequence or 0,
         "group": wait.group,
         "tag": wait.tag or 0,
+        "since": wait.since,
     }
 
 

@@ -20,7 +20,8 @@ class State:
     """What one rank does at one moment of a cell.
 
     `peers` are the ranks of which a waiting rank needs one (point to point; empty: any) or all
-    (a collective). `number` counts the collectives of a group. `place` is the line of the cell.
+    (a collective). `number` counts the collectives of a group. `place` is the line of the cell. `since` is
+    when the wait began, on the rank's own clock: a ping-pong over a slow link is in many waits of one kind.
     """
 
     rank: int
@@ -32,6 +33,7 @@ class State:
     tag: int = 0
     place: str = ""
     error: str = ""
+    since: float = 0.0  # 0 if not told
     memory: int = field(default=0, compare=False)  # resident bytes; 0 if not told
 
     def is_point_to_point(self) -> bool:

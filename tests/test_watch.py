@@ -1,5 +1,7 @@
 """From states to a diagnosis, with no cluster."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -112,6 +114,13 @@ def test_a_verdict_needs_patience_and_stillness():
     assert watch.look([recv(0, 1, tag=7), recv(1, 0)], now=1.1) is None, "something moved"
     assert watch.look(still, now=1.2) is None
     assert watch.look(still, now=2.2).stuck == (0, 1)
+
+
+def test_waits_that_follow_each_other_are_no_stillness():
+    """In a ping-pong over a slow link both ranks wait for the other nearly always, and never for long."""
+    watch, still = Watch(patience=1.0), STUCK["a cycle of two"][0]
+    for turn in range(20):
+        assert watch.look([replace(s, since=float(turn)) for s in still], now=0.5 * turn) is None
 
 
 def test_no_verdict_while_a_rank_computes():

@@ -27,6 +27,8 @@ MARK = "LABKIT_BOX_HOST"
 STATE = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state", "labkit-box")
 UP_DEADLINE = 10.0
 """Seconds within which each host's sshd must listen."""
+BUCKET = 1.3e-3
+"""Seconds of a limited link's bandwidth that may pass at once."""
 
 SSHD_CONFIG = """\
 ListenAddress {address}:22
@@ -61,11 +63,13 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     up_options = argparse.ArgumentParser(add_help=False)
     up_options.add_argument("names", nargs="+", metavar="NAME")
-    up_options.add_argument("--bandwidth", help="of each link, as tc writes it: 100mbit")
+    up_options.add_argument("--bandwidth", type=written, default="none", help="of each link: 100mbit")
     up_options.add_argument("--slots", type=int, default=2, help="ranks for each host in LABKIT_HOSTS")
     up_options.add_argument("--subnet", type=ipaddress.ip_network, default="10.213.77.0/24")
     commands.add_parser("up", parents=[up_options], help="make hosts")
     commands.add_parser("inside", parents=[up_options], help="make hosts, run the command after --, end them")
+    limit_options = commands.add_parser("limit", help="change the links of the hosts that are up")
+    limit_options.add_argument("bandwidth", type=written, help='of each link: 100mbit, or "none"')
     commands.add_parser("down", help="take all hosts down")
     host_options = commands.add_parser("host")  # for `up`: runs inside of the new namespaces
     host_options.add_argument("name")
@@ -78,6 +82,9 @@ def main() -> None:
     require(options.command)
     if options.command == "down":
         down(options.state)
+        return
+    if options.command == "limit":
+        limit(options.state, options.bandwidth)
         return
     if options.command == "inside":
         ip("link", "set", "lo", "up")
@@ -104,7 +111,7 @@ def require(command: str) -> None:
         sys.exit(f"a box needs {', '.join(missing)}: apt-get install {' '.join(missing)}")
 
 
-def up(state: Path, names: list[str], subnet, bandwidth: str | None, slots: int) -> dict:
+def up(state: Path, names: list[str], subnet, bandwidth: str, slots: int) -> dict:
     """Make the hosts; returns the variables that a notebook needs to use them."""
     for name in names:
         if not re.fullmatch(r"[a-z][a-z0-9-]{0,14}", name) or names.count(name) > 1:
@@ -119,7 +126,9 @@ def up(state: Path, names: list[str], subnet, bandwidth: str | None, slots: int)
         ip("link", "set", BRIDGE, "up")
         for number, (name, address) in enumerate(zip(names, addresses, strict=True)):
             pid = start_host(state, name, f"{address}/{subnet.prefixlen}")
-            connect(pid, f"{BRIDGE}{number}", bandwidth)
+            connect(pid, f"{BRIDGE}{number}")
+            (state / f"{name}.json").write_text(json.dumps({"pid": pid, "link": f"{BRIDGE}{number}"}))
+        limit(state, bandwidth)
         for name in names:
             wait_until_up(state, name)
     except (subprocess.CalledProcessError, TimeoutError) as error:
@@ -166,24 +175,50 @@ def start_host(state: Path, name: str, address: str) -> int:
     children = Path(f"/proc/{outer.pid}/task/{outer.pid}/children")
     while outer.poll() is None and time.monotonic() < deadline:
         if found := children.read_text().split():
-            (state / f"{name}.json").write_text(json.dumps({"pid": int(found[0])}))
             return int(found[0])
         time.sleep(0.01)
     raise TimeoutError(f"{name}: {(state / f'{name}.log').read_text()}")
 
 
-def connect(pid: int, link: str, bandwidth: str | None) -> None:
-    """Plug a cable between the bridge and the host's eth0; both of its ends are limited."""
+def connect(pid: int, link: str) -> None:
+    """Plug a cable between the bridge and the host's eth0."""
     ip("link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", str(pid))
-    if bandwidth:
-        shape(link, bandwidth)
-        shape("eth0", bandwidth, "nsenter", "--net", "--target", str(pid))
     ip("link", "set", link, "master", BRIDGE, "up")
 
 
+def limit(state: Path, bandwidth: str) -> None:
+    """Limit both ends of every host's cable, also while ranks run; "none" takes the limit off."""
+    files = sorted(state.glob("*.json"))
+    if not files:
+        sys.exit("there is no box to limit: cluster/box/up makes one")
+    for file in files:
+        host = json.loads(file.read_text())
+        shape(host["link"], bandwidth)
+        shape("eth0", bandwidth, "nsenter", "--net", "--target", str(host["pid"]))
+
+
 def shape(link: str, bandwidth: str, *inside: str) -> None:
-    limit = ["rate", bandwidth, "burst", "64kb", "latency", "50ms"]
-    subprocess.run([*inside, "tc", "qdisc", "add", "dev", link, "root", "tbf", *limit], check=True)
+    tc = [*inside, "tc", "qdisc"]
+    if bandwidth == "none":
+        subprocess.run([*tc, "del", "dev", link, "root"], capture_output=True)  # there may be none
+        return
+    # What a full bucket holds passes at once, which no wire does: no more of it than late timers need.
+    bucket = max(16_384, round(bits(bandwidth) / 8 * BUCKET))
+    rate = ["rate", bandwidth, "burst", str(bucket), "latency", "50ms"]
+    subprocess.run([*tc, "replace", "dev", link, "root", "tbf", *rate], check=True)
+
+
+def written(bandwidth: str) -> str:
+    """The bandwidth as it was written, if it can be read."""
+    if bandwidth != "none" and not bits(bandwidth):
+        raise argparse.ArgumentTypeError(f"{bandwidth!r} is no bandwidth: write 100mbit, 2.5gbit or none")
+    return bandwidth
+
+
+def bits(bandwidth: str) -> float:
+    """Bits per second; 0 for what cannot be read."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([kmg])bit", bandwidth)
+    return float(found[1]) * {"k": 1e3, "m": 1e6, "g": 1e9}[found[2]] if found else 0.0
 
 
 def run_host(state: Path, name: str, address) -> None:
@@ -196,6 +231,7 @@ def run_host(state: Path, name: str, address) -> None:
     mount("--bind", state / f"{name}.boot_id", "/proc/sys/kernel/random/boot_id")  # UCX knows hosts by it
     if os.geteuid() == 0:
         Path("/run/sshd").mkdir(exist_ok=True)  # sshd wants it, to separate its privileges
+    choose_tcp()
     ip("link", "set", "lo", "up")
     deadline = time.monotonic() + UP_DEADLINE
     while not Path("/proc/self/net/dev").read_text().count("eth0") and time.monotonic() < deadline:
@@ -209,6 +245,18 @@ def run_host(state: Path, name: str, address) -> None:
             os.wait()
         except ChildProcessError:
             time.sleep(0.5)
+
+
+def choose_tcp() -> None:
+    """TCP that fills a link until packets are lost, as on most hosts, whatever this machine prefers.
+
+    Among those that do, Reno is in every kernel and in every namespace. BBR would take a link that is busy in
+    both directions for a slower one.
+    """
+    try:
+        Path("/proc/sys/net/ipv4/tcp_congestion_control").write_text("reno")
+    except OSError:
+        return  # without root it is not ours to choose
 
 
 def wait_until_up(state: Path, name: str) -> None:

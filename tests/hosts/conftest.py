@@ -35,6 +35,10 @@ class Box:
         subprocess.run([BOX / "down"], check=True, timeout=60)
         os.environ.pop("LABKIT_SSH_CONFIG", None)
 
+    def limit(self, bandwidth: str) -> None:
+        """Change the bandwidth of the hosts' links; "none" takes the limit off."""
+        subprocess.run([BOX / "limit", bandwidth], check=True, timeout=20)
+
     def first_process(self, host: str) -> int:
         return json.loads((self.state / f"{host}.json").read_text())["pid"]
 
@@ -91,6 +95,14 @@ def box(machine):
         box.up()
         yield box
         box.down()
+
+
+@pytest.fixture
+def narrow(box):
+    """The box with links of 100 Mbit/s."""
+    box.limit("100mbit")
+    yield box
+    box.limit("none")
 
 
 @pytest.fixture(autouse=True)

@@ -22,14 +22,6 @@ def sent() -> dict[str, int]:
     return {host: int(Path(count.format(number)).read_text()) for number, host in enumerate(NAMES)}
 
 
-@pytest.fixture
-def narrow(box):
-    """The box with links of 100 Mbit/s."""
-    box.up("--bandwidth", "100mbit")
-    yield box
-    box.up()
-
-
 def test_a_large_all_reduce_fills_the_link_and_no_more(narrow):
     lab = Lab(launch.plan(hosts="miriad2a:1,miriad2b:1"))
     try:
