@@ -14,6 +14,9 @@ from labkit.mpi.call import user_line
 OVERLAP = 200_000
 """Nanoseconds between posting an operation and waiting for it from which on the rank did other work."""
 
+ABSENCE = 20_000_000
+"""Nanoseconds for which a busy machine may keep a rank off the core: that long it may have done nothing."""
+
 records: list | None = None
 """One Record for each operation, in the order in which they were entered; None while no trace is on."""
 
@@ -49,7 +52,8 @@ class Record:
         """The caller begins to wait for the operation."""
         if self.waited is None:
             now = clock()
-            if now - (self.posted or now) < OVERLAP:
+            since = now - (self.posted or now)
+            if since < OVERLAP or (since < ABSENCE and cpu() - self.start_cpu < OVERLAP):
                 self.waited, self.waited_cpu = self.start, self.start_cpu
             else:
                 self.waited, self.waited_cpu = now, cpu()

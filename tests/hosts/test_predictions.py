@@ -10,7 +10,7 @@ from labkit.simulate import Network
 from labkit.simulate.replay import replay
 from tests.faults.test_faults import run
 
-pytestmark = [pytest.mark.hosts, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(120)]
 MBIT = 1e6 / 8
 """Bytes per second."""
 WIRE = 100 * MBIT

@@ -11,7 +11,7 @@ from labkit.lab import Lab
 from labkit.simulate import Network, simulate
 from tests.faults.test_faults import run
 
-pytestmark = [pytest.mark.hosts, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(180)]
 SLOTS = 4
 NBYTES = {ring: 4 * 840 * 1500, tree: 4 * 840 * 500, halving_doubling: 4 * 840 * 500}
 """1 to 8 ranks divide them. Messages between the hosts have 0.6 MB or more, 50 ms of the wire: the ms that
