@@ -58,8 +58,9 @@ class SharedMemory:
 
     def suits(self, tensor):
         """Whether all_reduce should go this way; the same on all ranks that call with like tensors."""
-        here = POSSIBLE and 1 < self.size <= AT_MOST and self.slots is not False
-        return here and tensor.nbytes >= AT_LEAST and tensor.dtype in _DTYPES
+        if tensor.nbytes < AT_LEAST or not POSSIBLE:  # first, since small tensors are in a hurry
+            return False
+        return 1 < self.size <= AT_MOST and self.slots is not False and tensor.dtype in _DTYPES
 
     def meet(self):
         """Steps after which all ranks have mapped the memory of rank 0, or none has."""
