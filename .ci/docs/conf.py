@@ -16,6 +16,7 @@ sys.path.insert(0, str(ROOT))
 sys.path.insert(0, str(HERE))
 
 import benchmarks  # noqa: E402
+import figures  # noqa: E402
 from docutils import nodes  # noqa: E402
 from sphinx.util import logging  # noqa: E402
 
@@ -63,6 +64,7 @@ def stage() -> None:
         (made / "lessons" / lesson.file).write_text(json.dumps(notebook), encoding="utf-8")
     (made / "lessons.md").write_text(contents(lessons))
     (made / "benchmarks.md").write_text(benchmarks.page(ROOT / "tests" / "benchmarks"))
+    (made / "figures.md").write_text(figures.page(made / "figures"))
     faults = (ROOT / "tests" / "faults" / "FAULTS.md").read_text()
     (made / "faults.md").write_text(faults)
     (made / "changes.md").write_text((ROOT / "CHANGELOG.md").read_text())
