@@ -31,11 +31,15 @@ def test_a_lesson_runs_from_top_to_bottom(notebook, server, screenshot):
     for number, cell in enumerate(stored):
         announced = "raises-exception" in cell.metadata.get("tags", [])
         assert lesson.failed(number) == announced, lesson.output(number)
-    pictures = lesson.panel.locator(".jp-OutputArea-output img")
-    assert pictures.count() == 1 and pictures.evaluate("i => i.complete && i.naturalWidth") > 300
-    pictures.scroll_into_view_if_needed()
-    screenshot("figure")
-    lesson.code(15).scroll_into_view_if_needed()
+    drawn = [output for cell in stored for output in cell.outputs if "image/png" in output.get("data", ())]
+    pictures = lesson.panel.locator(".jp-OutputArea-output img").all()
+    assert len(pictures) == len(drawn) > 0
+    for number, picture in enumerate(pictures):
+        assert picture.evaluate("i => i.complete && i.naturalWidth") > 300
+        picture.scroll_into_view_if_needed()
+        screenshot(f"figure-{number}")
+    broken = next(number for number in range(len(stored)) if lesson.failed(number))
+    lesson.code(broken).scroll_into_view_if_needed()
     screenshot("deadlock")
 
 
