@@ -6,17 +6,13 @@ parts of the others. The ranks meet after each of the first two: each counts up 
 others read. Polled as any other step, so a wait here ends by an interrupt or a deadline too.
 """
 
-import mmap
 import os
 import platform
-import secrets
-import socket
-from contextlib import suppress
 from dataclasses import dataclass
 
 import torch
 
-from labkit.mpi import steps
+from labkit.mpi import mapped, steps
 from labkit.mpi.buffers import average, carrier
 from labkit.mpi.steps import Step
 
@@ -65,10 +61,11 @@ class SharedMemory:
     def meet(self):
         """Steps after which all ranks have mapped the memory of rank 0, or none has."""
         record = torch.zeros(8, dtype=torch.int64)
-        file = _create(self.size, record) if self.rank == 0 else None
+        nbytes = HEAD + (self.size + 1) * SLOTS * PIECE
+        file = mapped.create(nbytes, record) if self.rank == 0 else None
         yield steps.broadcast(record, 0)
         yield steps.PAUSE
-        memory = _open(self.size, record)
+        memory = mapped.attach(nbytes, record)
         met = torch.tensor([memory is not None], dtype=torch.uint8)
         yield steps.all_reduce(met, "MIN")
         yield steps.PAUSE
@@ -187,40 +184,3 @@ class _Piece:
 
     def take(self):
         self.piece.copy_(self.room.totals)
-
-
-def _create(size, record):
-    """Make the memory and write into `record` how to find it; the file, or None where that fails."""
-    try:
-        file = os.fdopen(os.memfd_create("labkit"), "r+b")
-        os.ftruncate(file.fileno(), _bytes(size))
-    except OSError:
-        return None
-    token = secrets.token_bytes(16)
-    file.write(token)
-    file.flush()
-    facts = [1, os.getpid(), file.fileno(), _host()]
-    record[:4] = torch.tensor(facts)
-    record[4:6] = torch.frombuffer(bytearray(token), dtype=torch.int64)
-    return file
-
-
-def _open(size, record):
-    """Map the memory of that record; None on another host, or where it is out of reach."""
-    made, pid, number, host = record[:4].tolist()
-    if not made or host != _host():
-        return None
-    with suppress(OSError), open(f"/proc/{pid}/fd/{number}", "r+b") as file:
-        memory = mmap.mmap(file.fileno(), _bytes(size))
-        # A process of that number may live in another container of the same name.
-        if memory[:16] == record[4:6].numpy().tobytes():
-            return memory
-    return None
-
-
-def _bytes(size):
-    return HEAD + (size + 1) * SLOTS * PIECE
-
-
-def _host():
-    return int.from_bytes(socket.gethostname().encode()[-7:], "big")
