@@ -83,7 +83,8 @@ def _timed(shell):
 
 
 def _moment() -> Moment:
-    return Moment(record.clock(), record.cpu())
+    now = record.clock()
+    return Moment(now, record.cpu(now))
 
 
 def _operation(r: record.Record, first_cell: int) -> Operation:

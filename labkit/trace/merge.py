@@ -6,7 +6,7 @@ from labkit.trace.align import on_rank_0
 from labkit.trace.compute import gaps
 from labkit.trace.event import COMPUTE, Event
 from labkit.trace.match import Entry, match
-from labkit.trace.records import Place, Recording
+from labkit.trace.records import Moment, Place, Recording
 from labkit.trace.trace import Trace
 
 
@@ -16,7 +16,7 @@ def merge(recordings: Sequence[Recording], world_size: int) -> Trace:
     entries = [entry for r in recordings for entry in _entries(r)]
     match(entries, error)
     computes = [
-        (r.rank, on_rank_0(start.at, r.offsets), on_rank_0(end.at, r.offsets), end.cpu - start.cpu)
+        (r.rank, on_rank_0(start.at, r.offsets), on_rank_0(end.at, r.offsets), _cpu(start, end))
         for r in recordings
         for start, end in gaps(r)
     ]
@@ -36,8 +36,13 @@ def _entries(recording: Recording) -> list[Entry]:
     for operation in recording.operations:
         last = operation.end or recording.stop
         start, end = (on_rank_0(m.at, recording.offsets) for m in (operation.start, last))
-        found.append(Entry(recording.rank, operation, start, end, last.cpu - operation.start.cpu))
+        found.append(Entry(recording.rank, operation, start, end, _cpu(operation.start, last)))
     return found
+
+
+def _cpu(start: Moment, end: Moment) -> int:
+    """Nanoseconds on a core in between; the moments' own are right to some tens of microseconds."""
+    return max(0, min(end.cpu - start.cpu, end.at - start.at))
 
 
 def _event(entry: Entry, begin: int, named: bool) -> Event:
