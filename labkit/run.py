@@ -10,7 +10,6 @@ MASTER_ADDR and MASTER_PORT, and the rank where its launcher puts it: what `labk
 import argparse
 import os
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +19,7 @@ import psutil
 from labkit import launch, ports, processes, slurm
 from labkit.engines import Engines
 from labkit.errors import LabError
+from labkit.free_port import free_port
 from labkit.launch import Plan
 
 
@@ -40,9 +40,7 @@ def run(plan: Plan, script: list[str]) -> int:
 
 def meeting_point(plan: Plan) -> dict[str, str]:
     """Where the ranks meet, as torch.distributed names it, unless the environment says it already."""
-    with socket.socket() as free:
-        free.bind(("", 0))
-        found = {"MASTER_PORT": str(free.getsockname()[1])}
+    found = {"MASTER_PORT": str(free_port())}
     if plan.hosts:
         found["MASTER_ADDR"] = ports.address(plan.placed()[0].name)
     elif not plan.is_remote:

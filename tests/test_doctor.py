@@ -17,7 +17,7 @@ from labkit import doctor, facts, launch, ports
 from labkit.__main__ import main
 from labkit.checks import HERE, Check
 from labkit.engines import RUNTIME
-from tests.mpi import launcher
+from labkit.free_port import free_port
 
 
 def faults(found) -> list[str]:
@@ -99,7 +99,7 @@ def planted(tmp_path_factory):
     }
     if other := another_python():
         forced["other Python"] = sealed((other, Path(sys.executable).resolve()))
-    port = {name: launcher.free_port() for name in (*forced, "password asked", "host down")}
+    port = {name: free_port() for name in (*forced, "password asked", "host down")}
     config = [
         *(f"ListenAddress 127.0.0.1:{n}" for name, n in port.items() if name != "host down"),
         f"HostKey {folder}/host", f"AuthorizedKeysFile {folder}/user.pub", "StrictModes no", "UsePAM no",

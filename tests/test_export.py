@@ -9,6 +9,7 @@ import pytest
 from labkit import export
 from labkit.__main__ import main
 from labkit.errors import LabError
+from labkit.free_port import free_port
 from tests.lessons import NOTEBOOKS, lesson, python_without_labkit, said
 from tests.mpi import launcher
 
@@ -27,7 +28,7 @@ def clean_environment(**extra: str) -> dict[str, str]:
 
 def under_mpiexec(python, script, ranks, folder) -> list[list[str]]:
     mpi = launcher.find_mpi()
-    env = clean_environment(MASTER_PORT=str(launcher.free_port()), **mpi.environment())
+    env = clean_environment(MASTER_PORT=str(free_port()), **mpi.environment())
     to_a_file = 'exec "$@" >rank${PMI_RANK:-$OMPI_COMM_WORLD_RANK}'
     command = [mpi.mpiexec, "-n", str(ranks), "sh", "-c", to_a_file, "sh", python, script]
     done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=120)
@@ -36,7 +37,7 @@ def under_mpiexec(python, script, ranks, folder) -> list[list[str]]:
 
 
 def under_torchrun(python, script, ranks, folder) -> list[list[str]]:
-    port = f"--master-port={launcher.free_port()}"
+    port = f"--master-port={free_port()}"
     split = ["--log-dir", str(folder / "logs"), "--redirects", "1"]
     command = [python, "-m", "torch.distributed.run", f"--nproc-per-node={ranks}", port, *split, script]
     env = clean_environment()

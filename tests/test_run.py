@@ -11,8 +11,8 @@ import pytest
 
 from labkit import launch, processes, run
 from labkit.__main__ import main
+from labkit.free_port import free_port
 from labkit.launch import Plan
-from tests.mpi import launcher
 
 pytestmark = pytest.mark.timeout(100)
 SCRIPT = """
@@ -76,6 +76,6 @@ def test_where_ranks_meet(monkeypatch):
     monkeypatch.delenv("MASTER_PORT", raising=False)
     assert run.meeting_point(plan)["MASTER_ADDR"] == "127.0.0.1"
     assert "MASTER_ADDR" not in run.meeting_point(Plan(2, plan.mpi, launcher="slurm"))  # known on the nodes
-    port = str(launcher.free_port())
+    port = str(free_port())
     monkeypatch.setenv("MASTER_PORT", port)
     assert "MASTER_PORT" not in run.meeting_point(plan)

@@ -4,6 +4,8 @@ Types are mapped by hand and never left to the library: given a bfloat16 tensor 
 Open MPI returned garbage without a word.
 """
 
+from functools import cache
+
 import torch
 import torch.distributed as dist
 
@@ -71,6 +73,7 @@ def op_name(op):
     return _NAMES[int(getattr(op, "op", op))]  # `.name` takes 7 us
 
 
+@cache
 def operation(name, dtype):
     """The MPI operation for one of torch's names. LabError where the dtype does not allow it."""
     if dtype is torch.bool:

@@ -15,15 +15,18 @@ PIECE = 1 << 20  # bytes
 WINDOW = 2
 
 
-def all_reduce(tensors, op, size, memory):
+def all_reduce(tensors, op, size, memory, at_once):
     for tensor in tensors:
         numbers, back = dense(tensor)
-        if memory.suits(numbers):
+        if memory.suits(numbers) and (memory.bytes is not None or (yield from memory.map())):
             operation(op, carrier(numbers.dtype))  # refuses what the dtype does not allow
-            if memory.slots is None:
-                yield from memory.meet()
-        if memory.suits(numbers):
-            yield from memory.all_reduce(numbers.detach().view(-1), op, back)
+            plain = (
+                numbers.dim() == 1 and not numbers.requires_grad
+            )  # a view of it costs as much as a small copy
+            flat = numbers if plain else numbers.detach().view(-1)
+            yield from memory.all_reduce(flat, op, at_once)
+            if back is not None:
+                back()
             continue
         pieces = _pieces(numbers)
         for number, piece in enumerate(pieces):

@@ -1,9 +1,11 @@
 """All-reduce of large tensors through memory that the ranks of one host share.
 
-A tensor is cut into pieces, and each rank owns one part of every piece. Three stages: copy the
-others' parts into the shared memory; combine all ranks' copies of the own part; take the combined
-parts of the others. The ranks meet after each of the first two: each counts up a number that the
-others read. Polled as any other step, so a wait here ends by an interrupt or a deadline too.
+A tensor goes through it in pieces. Two ranks exchange: each copies its piece into the memory, they
+meet, and each reduces both. More ranks split the work: each owns a part of the piece, copies the others'
+parts into the memory, and after a meeting reduces its own; after another all take what the others reduced.
+
+To meet, a rank counts up a number that the others read. It looks a few times, then waits as for any
+other step, so that a wait here ends by an interrupt or a deadline too.
 """
 
 import os
@@ -17,18 +19,16 @@ from labkit.mpi.buffers import average, carrier
 from labkit.mpi.steps import Step
 
 PIECE = 1 << 20  # bytes: smaller ones wait more often, larger ones leave the cache
+EXCHANGED = 1 << 18  # bytes of a piece where there are two ranks, which wait for each other half as often
 AT_LEAST = 1 << 19  # bytes: below this two barriers cost more than the copies save
-AT_MOST = 16  # ranks: each has SLOTS pieces of memory
+AT_MOST = 16  # ranks: each has PIECE bytes of memory
 POSSIBLE = hasattr(os, "memfd_create") and platform.machine() in ("x86_64", "AMD64")
 """Other processors show a rank's stores to the others in another order, and Python has no fence."""
 
 LINE = 8  # numbers in a cache line: each rank's number has one of its own
+LOOKS = 200  # as many as a rank that came at the same time needs, on the same core too
 ROOMS = 64  # kept; each is a few small objects
 HEAD = 4096  # bytes: a token, and from half of it on the numbers
-SLOTS = 3
-"""Pieces of memory for what each rank gives, and for the sums. With two steps in flight, a rank writes into a
-slot after all others have read what it gave there before, and its sums after all have taken those before. So
-every call may begin with the first slot, which is in the cache."""
 
 _COMBINE = {
     "SUM": torch.add, "AVG": torch.add, "PRODUCT": torch.mul, "MIN": torch.minimum, "MAX": torch.maximum,
@@ -43,25 +43,26 @@ _DTYPES = (
 class SharedMemory:
     """Memory of one group; its ranks meet in it at their first large all_reduce.
 
-    `slots` is [size + 1, SLOTS, PIECE] bytes, the last for the sums: None before they met, False where
+    `bytes` is [size + 1, PIECE], the last for what was reduced: None before they met, False where
     they cannot. `numbers` says of each rank how often it came to a meeting.
     """
 
     def __init__(self, rank, size):
         self.rank, self.size = rank, size
-        self.slots = self.numbers = None
-        self.meetings, self.rooms = 0, {}
+        self.bytes = self.numbers = None
+        self.others = [r * LINE for r in range(size) if r != rank]
+        self.meetings, self.pieces, self.rooms = 0, 0, {}
 
     def suits(self, tensor):
         """Whether all_reduce should go this way; the same on all ranks that call with like tensors."""
         if tensor.nbytes < AT_LEAST or not POSSIBLE:  # first, since small tensors are in a hurry
             return False
-        return 1 < self.size <= AT_MOST and self.slots is not False and tensor.dtype in _DTYPES
+        return 1 < self.size <= AT_MOST and self.bytes is not False and tensor.dtype in _DTYPES
 
-    def meet(self):
+    def map(self):
         """Steps after which all ranks have mapped the memory of rank 0, or none has."""
         record = torch.zeros(8, dtype=torch.int64)
-        nbytes = HEAD + (self.size + 1) * SLOTS * PIECE
+        nbytes = HEAD + (self.size + 1) * PIECE
         file = mapped.create(nbytes, record) if self.rank == 0 else None
         yield steps.broadcast(record, 0)
         yield steps.PAUSE
@@ -71,45 +72,45 @@ class SharedMemory:
         yield steps.PAUSE
         if met:
             self.numbers = memoryview(memory)[HEAD // 2 : HEAD].cast("q")
-            slots = torch.frombuffer(memory, dtype=torch.uint8, offset=HEAD)
-            self.slots = slots.view(self.size + 1, SLOTS, PIECE)
+            self.bytes = torch.frombuffer(memory, dtype=torch.uint8, offset=HEAD).view(self.size + 1, PIECE)
         else:
-            self.slots = False
+            self.bytes = False
         if file is not None:
             file.close()
+        return bool(met)
 
-    def meeting(self, finish=None):
-        """A step that is done when all ranks have come to it."""
-        return Step(self._come, (), finish=finish)
+    def all_reduce(self, flat, op, at_once):
+        """[n] -> [n], reduced over all ranks in place. `at_once`: the caller has nothing else to do."""
+        kind, nbytes = (_Pair, EXCHANGED) if self.size == 2 else (_Split, PIECE)
+        for piece in flat.unsafe_split(nbytes // flat.itemsize):  # autograd is not to know, and need not
+            room = self.room(kind, piece)
+            for number, stage in enumerate(room.stages):
+                if number:
+                    yield from self.meet(LOOKS if at_once else 1)
+                stage(room, piece, op)
 
-    def _come(self):
+    def meet(self, looks):
+        """Steps that are done when all ranks have come to the same meeting; none if they are there soon."""
         self.meetings += 1
         self.numbers[self.rank * LINE] = self.meetings
-        return _Meeting(self.numbers, self.meetings, [r * LINE for r in range(self.size) if r != self.rank])
+        meeting = _Meeting(self.numbers, self.meetings, self.others)
+        for _ in range(looks):
+            if meeting.Test():
+                return
+            os.sched_yield()
+        yield Step(lambda: meeting, ())
+        yield steps.PAUSE
 
-    def all_reduce(self, flat, op, after=None):
-        """[n] -> [n], reduced over all ranks in place. `after` is called when all of it is there."""
-        last, number = None, 0
-        for number, piece in enumerate(flat.split(PIECE // flat.itemsize)):
-            given = _Piece(self.room(piece, number % SLOTS), piece, op)
-            given.give()
-            yield self.meeting()
-            if last is not None:  # two steps are in flight: that before this one is done
-                last.combine()
-                yield self.meeting(last.take)
-            last = given
-        if not number:
-            yield steps.PAUSE
-        last.combine()
-        yield self.meeting(lambda: (last.take(), after and after()))
-
-    def room(self, piece, slot):
-        """Where a piece of that length passes through that slot."""
-        key = piece.numel(), piece.dtype, slot
+    def room(self, kind, piece):
+        """Where a piece of that length passes through. One after another, pieces use two places in turn."""
+        self.pieces += 1
+        key = piece.numel(), piece.dtype, self.pieces % 2 if kind is _Pair else 0
         if key not in self.rooms:
             if len(self.rooms) >= ROOMS:
                 self.rooms.clear()
-            self.rooms[key] = _Room.of(self.slots[:, slot, : piece.nbytes].view(piece.dtype), self.rank)
+            start = key[-1] * EXCHANGED
+            memory = self.bytes[:, start : start + piece.nbytes].view(piece.dtype)
+            self.rooms[key] = kind.of(memory, self.rank)
         return self.rooms[key]
 
 
@@ -128,59 +129,85 @@ class _Meeting:
 
 
 @dataclass(frozen=True)
-class _Room:
-    """The views that a rank has of one slot; made once, since making them takes longer than a small copy."""
+class _Pair:
+    """The views that one of two ranks has; made once, since making them takes longer than a small copy.
 
-    cuts: tuple[tuple[int, int], ...]  # what this rank gives: the parts before and after its own
-    given: tuple[torch.Tensor, ...]  # where it gives them
-    own: tuple[int, int]  # the part that it reduces
-    taken: tuple[torch.Tensor, ...]  # what the others gave of that
-    total: torch.Tensor  # the sums of that
-    totals: torch.Tensor  # the sums of all
+    A rank writes here again two pieces later. By then the other one has come to the meeting over the
+    piece between, and so has read this one.
+    """
+
+    first: bool  # both reduce in the same order, to the same bits
+    given: torch.Tensor
+    taken: torch.Tensor
 
     @classmethod
-    def of(cls, copies, rank):
-        """`copies` is [size + 1, n]."""
-        size, n = copies.shape[0] - 1, copies.shape[1]
+    def of(cls, memory, rank):
+        """`memory` is [3, n]."""
+        return cls(rank == 0, memory[rank], memory[1 - rank])
+
+    def give(self, piece, op):
+        self.given.copy_(piece)
+
+    def combine(self, piece, op):
+        carried = piece.to(carrier(piece.dtype))
+        one, other = (carried, self.taken) if self.first else (self.taken, carried)
+        _COMBINE[op](one, other, out=carried)
+        if op == "AVG":
+            average(carried, 2)
+        if carried is not piece:
+            piece.copy_(carried)
+
+    stages = give, combine
+
+
+@dataclass(frozen=True)
+class _Split:
+    """The same of one of many ranks.
+
+    It writes here again with the next piece: the others have read this a meeting earlier.
+    """
+
+    cuts: tuple[tuple[int, int], ...]  # the parts before and after the own one
+    given: tuple[torch.Tensor, ...]  # where this rank gives them
+    own: tuple[int, int]  # the part that it reduces
+    taken: tuple[torch.Tensor, ...]  # what the others gave of that
+    total: torch.Tensor  # where it puts the result
+    totals: tuple[torch.Tensor, ...]  # the others' results, at the cuts
+
+    @classmethod
+    def of(cls, memory, rank):
+        """`memory` is [size + 1, n]."""
+        size, n = memory.shape[0] - 1, memory.shape[1]
         own = n * rank // size, n * (rank + 1) // size
         cuts = tuple((start, end) for start, end in ((0, own[0]), (own[1], n)) if start < end)
         # From the next rank on, so that not all read the same memory at the same time.
         others = [(rank + d) % size for d in range(1, size)]
         return cls(
             cuts=cuts,
-            given=tuple(copies[rank, start:end] for start, end in cuts),
+            given=tuple(memory[rank, start:end] for start, end in cuts),
             own=own,
-            taken=tuple(copies[other, own[0] : own[1]] for other in others),
-            total=copies[size, own[0] : own[1]],
-            totals=copies[size],
+            taken=tuple(memory[other, own[0] : own[1]] for other in others),
+            total=memory[size, own[0] : own[1]],
+            totals=tuple(memory[size, start:end] for start, end in cuts),
         )
 
+    def give(self, piece, op):
+        for (start, end), there in zip(self.cuts, self.given, strict=True):
+            there.copy_(piece[start:end])
 
-class _Piece:
-    """One piece on its way through its room."""
-
-    def __init__(self, room, piece, op):
-        self.room, self.piece, self.op = room, piece, op
-
-    def give(self):
-        """Copy what others own."""
-        for (start, end), there in zip(self.room.cuts, self.room.given, strict=True):
-            there.copy_(self.piece[start:end])
-
-    def combine(self):
-        """Reduce the own part."""
-        room, op = self.room, _COMBINE[self.op]
-        start, end = room.own
-        own = self.piece[start:end]
+    def combine(self, piece, op):
+        own = piece[slice(*self.own)]
         carried = own.to(carrier(own.dtype))
-        total = room.total if carried is own else carried
-        for other in room.taken:
-            op(carried, other, out=total)
-            carried = total
-        if self.op == "AVG":
-            average(total, len(room.taken) + 1)
-        if total is not room.total:
-            room.total.copy_(total)
+        for other in self.taken:
+            _COMBINE[op](carried, other, out=carried)
+        if op == "AVG":
+            average(carried, len(self.taken) + 1)
+        if carried is not own:
+            own.copy_(carried)
+        self.total.copy_(own)
 
-    def take(self):
-        self.piece.copy_(self.room.totals)
+    def take(self, piece, op):
+        for (start, end), there in zip(self.cuts, self.totals, strict=True):
+            piece[start:end].copy_(there)
+
+    stages = give, combine, take

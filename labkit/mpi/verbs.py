@@ -29,7 +29,8 @@ class MPIProcessGroup(Group):
     def allreduce(self, tensors, opts=None):
         op = _op(opts)
         tensors = [tensors] if not isinstance(tensors, (list, tuple)) else list(tensors)
-        plan = collectives.all_reduce(tensors, op, self.members, self.memory)
+        at_once = not getattr(opts, "asyncOp", True)
+        plan = collectives.all_reduce(tensors, op, self.members, self.memory, at_once)
         ordered = any([self.memory.suits(tensor) for tensor in tensors])
         return self.begin(
             "all_reduce", plan, tensors, tensors, op=op, window=collectives.WINDOW, ordered=ordered

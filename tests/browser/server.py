@@ -5,13 +5,14 @@ import os
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
+
+from labkit.free_port import free_port
 
 ROOT = Path(__file__).parents[2]
 READY_WITHIN = 60.0  # seconds
@@ -75,9 +76,3 @@ class Server:
             self._process.kill()
             self._process.wait()
         self._log.close()
-
-
-def free_port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return listening.getsockname()[1]

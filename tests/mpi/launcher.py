@@ -3,7 +3,6 @@
 import ctypes
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -94,10 +93,3 @@ def run(ranks: int, argv: list[str], output: Path, timeout: float, **extra: str)
         end(process)
     text = output.read_text(errors="replace")
     return Finished(process.returncode, text, time.monotonic() - began, timed_out)
-
-
-def free_port() -> int:
-    """A port that was free a moment ago."""
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from labkit.free_port import free_port
+
 from . import launcher
 from .ranks import Plan
 from .table import MODULES, Case
@@ -60,7 +62,7 @@ class Launches:
                 [c.name for c in cases],
                 launcher.BACKEND,
                 SEED,
-                launcher.free_port(),
+                free_port(),
                 name,
                 self.checked,
                 self.size,

@@ -12,9 +12,9 @@ import pytest
 from labkit import cell, export, launch, slurm
 from labkit.__main__ import main
 from labkit.errors import LabError
+from labkit.free_port import free_port
 from labkit.lab import Lab
 from tests.lessons import lesson, python_without_labkit, said
-from tests.mpi import launcher
 from tests.slurm.conftest import ROOT
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(150)]
@@ -150,7 +150,7 @@ def test_an_exported_lesson_says_under_srun_what_the_lesson_says(number, ranks, 
     script = tmp_path / "lesson.py"
     script.write_text(export.script(lesson(number)))
     env = {k: v for k, v in os.environ.items() if not k.startswith(("LABKIT_", "PYTHONPATH", "MASTER_"))}
-    env |= {"OMP_NUM_THREADS": "1", "MASTER_PORT": str(launcher.free_port())}
+    env |= {"OMP_NUM_THREADS": "1", "MASTER_PORT": str(free_port())}
     command = ["srun", "-n", str(ranks), "--output=rank%t", bare, script]
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stderr
