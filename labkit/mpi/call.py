@@ -2,9 +2,10 @@
 
 import os
 import sys
-from functools import lru_cache
+from types import FunctionType
 
 import torch
+import torch.distributed.distributed_c10d as c10d
 
 # Frames in these files are machinery: the line that a user wants to see is the first one outside.
 _MACHINERY = (
@@ -79,14 +80,35 @@ def dtype_name(dtype):
 
 def user_line():
     """(file, line) of the innermost frame outside torch and this package, or (None, 0)."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        if not _is_machinery(frame.f_code.co_filename):
-            return frame.f_code.co_filename, frame.f_lineno
+    frame = user_frame(1)
+    return (None, 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+
+
+def user_frame(below=0):
+    """The innermost frame outside torch and this package, or None.
+
+    `below` callers of this function's own are known to be inside. Python makes an object of each frame that
+    somebody looks at, so those are passed over, as is the frame behind which torch has each of its verbs.
+    """
+    try:
+        frame = sys._getframe(1 + below)
+        if id(frame.f_code) in _wrapped:
+            frame = sys._getframe(3 + below)
+    except ValueError:  # called from C++, with nothing of Python beneath
+        return None
+    while frame is not None and _machinery[frame.f_code.co_filename]:
         frame = frame.f_back
-    return None, 0
+    return frame
 
 
-@lru_cache(4096)  # the same few files in each call
-def _is_machinery(file):
-    return file.startswith(_MACHINERY) or file.endswith(_HELPERS)
+class _Machinery(dict):
+    """Whether a file is machinery."""
+
+    def __missing__(self, file):
+        self[file] = file.startswith(_MACHINERY) or file.endswith(_HELPERS)
+        return self[file]
+
+
+_machinery = _Machinery()
+_verbs = [f for f in vars(c10d).values() if type(f) is FunctionType and hasattr(f, "__wrapped__")]
+_wrapped = {id(verb.__wrapped__.__code__) for verb in _verbs}

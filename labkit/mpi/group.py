@@ -55,7 +55,7 @@ class Group(Identity):
         call.sequence = self.sequence
         work = Work(self, call, steps, results, window, ordered)
         if record.records is not None and limited.link is None:  # else its messages are recorded
-            work.record = record.begin(call)
+            work.record = record.begin(call, 4)
         try:
             with progress:
                 if self.world.checked:
@@ -76,7 +76,7 @@ class Group(Identity):
         self.refuse_if_tainted(work.call)
         work.message, work.steps = step, iter([step])
         if record.records is not None:
-            work.record = record.begin(work.call)
+            work.record = record.begin(work.call, 4)
         try:
             with progress:
                 work.post()

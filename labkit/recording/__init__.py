@@ -33,7 +33,7 @@ def start() -> None:
     if shell:
         shell.run_code = _timed(shell)  # its events for cells have milliseconds of its own work between them
     other_groups.watch()
-    record.records = []
+    record.start()
 
 
 def off() -> list[record.Record]:
@@ -83,18 +83,20 @@ def _timed(shell):
 
 
 def _moment() -> Moment:
-    now = record.clock()
-    return Moment(now, record.cpu(now))
+    record.look(record.clock())
+    return Moment(*record.looks[-1])
+
+
+def _at(moment: int | None) -> Moment | None:
+    return None if moment is None else Moment(moment, record.cpu(moment))
 
 
 def _operation(r: record.Record, first_cell: int) -> Operation:
     call = r.call
     return Operation(
-        call.verb, tuple(call.ranks), Moment(r.start, r.start_cpu),
-        None if r.waited is None else Moment(r.waited, r.waited_cpu),
-        None if r.end is None else Moment(r.end, r.end_cpu),
+        call.verb, tuple(call.ranks), _at(r.start), _at(r.waited), _at(r.end),
         r.source, r.failed, call.group, call.sequence or 0, call.tag or 0, call.root, call.op or "",
-        call.bytes, dtype_name(call.dtype) if call.dtype else "", _place(call.place, first_cell),
+        call.bytes, dtype_name(call.dtype) if call.dtype else "", _place(r.place(), first_cell),
     )  # fmt: skip
 
 

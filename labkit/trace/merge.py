@@ -41,7 +41,7 @@ def _entries(recording: Recording) -> list[Entry]:
 
 
 def _cpu(start: Moment, end: Moment) -> int:
-    """Nanoseconds on a core in between; the moments' own are right to some tens of microseconds."""
+    """Nanoseconds on a core in between; the moments' own are right to a quarter of a millisecond."""
     return max(0, min(end.cpu - start.cpu, end.at - start.at))
 
 

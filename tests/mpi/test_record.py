@@ -3,6 +3,7 @@
 import pytest
 
 from labkit.mpi import record
+from labkit.mpi.call import Call
 
 MS = 1_000_000
 
@@ -17,21 +18,30 @@ MS = 1_000_000
     ],
 )
 def test_who_did_nothing_since_the_start_waited_since_then(monkeypatch, later, busy, waits_from):
-    operation = record.Record(None, start=1000, start_cpu=500)
-    operation.posted = 1000
-    monkeypatch.setattr(record, "clock", lambda: 1000 + later)
-    monkeypatch.setattr(record, "cpu", lambda now: 500 + busy)
+    monkeypatch.setattr(record, "looks", [(1000, 500)])
+    monkeypatch.setattr(record, "clock", lambda: 1000 + int(later))
+    monkeypatch.setattr(record, "_read", lambda: 500 + int(busy))
+    operation = record.Record()
+    operation.start = operation.posted = 1000
     operation.wait()
-    expected = (1000, 500) if waits_from == "start" else (1000 + later, 500 + busy)
-    assert (operation.waited, operation.waited_cpu) == expected
+    assert operation.waited == (1000 if waits_from == "start" else 1000 + later)
 
 
-def test_the_clock_of_the_core_is_read_seldom_and_tells_what_was_read(monkeypatch):
-    read = iter([7_000, 8_000, 9_000])
-    monkeypatch.setattr(record, "_read", lambda: next(read))
-    monkeypatch.setattr(record, "_seen", (0, 0))
-    now = 10 * record.READ_EVERY
-    assert record.cpu(now) == 7_000
-    assert record.cpu(now + 300) == 7_300, "on a core since"
-    assert record.cpu(now + record.READ_EVERY) == 8_000, "too long ago"
-    assert record.cpu(now) == 9_000, "a clock that went back says nothing of since when"
+def test_the_core_is_looked_at_seldom_and_its_time_is_known_of_every_moment(monkeypatch):
+    monkeypatch.setattr(record, "looks", [])
+    monkeypatch.setattr(record, "records", [])
+    monkeypatch.setattr(record, "_looked", 0)
+    used = iter([7_000, 8_000])
+    monkeypatch.setattr(record, "_read", lambda: next(used))
+    now = 10 * record.LOOK_EVERY
+    moments = iter([now, now + 300, now + record.LOOK_EVERY, now + record.LOOK_EVERY + 200])
+    monkeypatch.setattr(record, "clock", lambda: next(moments))
+    first, second = (_finished(record) for _ in range(2))
+    times = [record.cpu(moment) for moment in (first.start, first.end, second.start, second.end)]
+    assert times == [7_000, 7_300, 8_000, 8_200], "two looks; since each of them on the core"
+
+
+def _finished(record):
+    operation = record.begin(Call("barrier", "0", (0,)))
+    operation.finish()
+    return operation
