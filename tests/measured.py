@@ -41,9 +41,18 @@ def _ask() -> None:
 
 def _write(*_) -> None:
     measuring = coverage.Coverage.current()
-    if measuring is not None and _writing.acquire(blocking=False):
+    if measuring is not None and not _in_use(measuring) and _writing.acquire(blocking=False):
         try:
             measuring.save()
         finally:
             _writing.release()
     _written.set()
+
+
+def _in_use(measuring: coverage.Coverage) -> bool:
+    """Whether the data is locked, as where the signal came while the main thread entered a new file.
+
+    It would wait for itself. There is no public way to ask.
+    """
+    lock = measuring._collector.data_lock
+    return lock is not None and lock.locked()

@@ -63,3 +63,15 @@ def test_a_process_that_waits_and_is_killed_has_written(measured):
     process.send_signal(signal.SIGKILL)
     process.wait(10)
     assert lines() == {1, 2, 3, 4}
+
+
+def test_a_signal_while_the_data_is_locked_does_not_wait_for_ever(measured):
+    start, _ = measured
+    process = start(
+        "import coverage, signal\n"
+        "collector = coverage.Coverage.current()._collector\n"
+        "collector.lock_data()\n"
+        "signal.raise_signal(signal.SIGVTALRM)\n"
+        "collector.unlock_data()\n"
+    )
+    assert process.wait(30) == 0
