@@ -15,9 +15,11 @@ from itertools import accumulate
 import torch
 
 from labkit.mpi import steps
+from labkit.mpi.errors import DeadlineError
 from labkit.mpi.runtime import MPI
 
 _PATIENCE = 2.0  # seconds
+_LONGEST = 30.0  # seconds: what a machine may take that does other work too
 
 
 def empty(channel, marks, fresh):
@@ -91,7 +93,14 @@ def duplicate(comm):
 
 
 def polled(request):
+    """Wait for ranks that are on their way here; DeadlineError where one was interrupted on it."""
+    deadline = time.monotonic() + _LONGEST
     while not request.Test():
+        if time.monotonic() > deadline:
+            found = f"a rank that had come did not go on within {_LONGEST:g} s"
+            raise DeadlineError(
+                "labkit.mpi.recover()", found, "call it again on every rank, or restart the ranks"
+            )
         os.sched_yield()
 
 
