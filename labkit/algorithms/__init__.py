@@ -8,6 +8,15 @@ from labkit.algorithms.halving_doubling import (
 )
 from labkit.algorithms.naive import all_reduce_naive, naive
 from labkit.algorithms.ping_pong import fit_alpha_beta, ping_pong
+from labkit.algorithms.pipeline import (
+    backward_pass,
+    bubble,
+    forward_pass,
+    gpipe,
+    idle_share,
+    one_forward_one_backward,
+    run_pipeline,
+)
 from labkit.algorithms.reduce_broadcast import all_reduce_reduce_broadcast, broadcast_from, reduce_to
 from labkit.algorithms.ring import all_reduce_ring, ring, ring_rounds
 from labkit.algorithms.shard import shard
@@ -20,19 +29,26 @@ __all__ = [
     "all_reduce_reduce_broadcast",
     "all_reduce_ring",
     "all_reduce_tree",
+    "backward_pass",
     "broadcast_from",
+    "bubble",
     "distance",
     "fit_alpha_beta",
+    "forward_pass",
+    "gpipe",
     "gradient",
     "halving_doubling",
     "halving_doubling_rounds",
+    "idle_share",
     "in_step",
     "mean_over_ranks",
     "naive",
+    "one_forward_one_backward",
     "ping_pong",
     "reduce_to",
     "ring",
     "ring_rounds",
+    "run_pipeline",
     "shard",
     "sync_gradients",
     "sync_initial_weights",
