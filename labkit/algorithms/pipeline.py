@@ -38,12 +38,11 @@ def one_forward_one_backward(stages: int, microbatches: int) -> list[list[Slot]]
     slots = []
     for stage in range(stages):
         ahead = min(stages - stage, microbatches)
-        own = [Forward(m) for m in range(ahead)]
+        slots.append([Forward(m) for m in range(ahead)])
         for m in range(microbatches):
-            own.append(Backward(m))
+            slots[stage].append(Backward(m))
             if m + ahead < microbatches:
-                own.append(Forward(m + ahead))
-        slots.append(own)
+                slots[stage].append(Forward(m + ahead))
     return slots
 
 
@@ -66,12 +65,12 @@ def idle_share(trace: Trace) -> float:
 
 
 def forward_pass(
-    stage: Callable, x: torch.Tensor, like: torch.Tensor, sent: list
+    stage: Callable, loss: Callable, x: torch.Tensor, y: torch.Tensor, like: torch.Tensor, sent: list
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Input and output of this rank's stage for one micro-batch; the output is on its way to the next rank.
+    """Take one micro-batch through this rank's stage; returns the stage's input, and its output or the loss.
 
-    x is used on rank 0 alone; `like` has shape and dtype of what stages hand on. The send is appended to
-    `sent`. Built in lesson 15.
+    Rank 0 takes x, any other its left neighbour's output, which has shape and dtype of `like`. The last rank
+    returns loss(output, y), any other sends its output on and appends the send to `sent`. Built in lesson 15.
     """
     rank = dist.get_rank()
     if rank > 0:
@@ -79,15 +78,17 @@ def forward_pass(
         dist.recv(x, rank - 1)
         x.requires_grad_()
     output = stage(x)
-    if rank < dist.get_world_size() - 1:
-        sent.append(dist.isend(output.detach(), rank + 1))
+    if rank == dist.get_world_size() - 1:
+        return x, loss(output, y)
+    sent.append(dist.isend(output.detach(), rank + 1))
     return x, output
 
 
 def backward_pass(x: torch.Tensor, output: torch.Tensor, sent: list) -> None:
-    """Add to the gradients of this rank's stage; the gradient of its input x is on its way back.
+    """Add one micro-batch's part to the gradients of this rank's stage: the way back of `forward_pass`.
 
-    On the last rank `output` is the loss. The send is appended to `sent`. Built in lesson 15.
+    x and `output` are what that returned. The gradient of x goes to the left neighbour; the send is appended
+    to `sent`. Built in lesson 15.
     """
     rank, gradient = dist.get_rank(), None
     if rank < dist.get_world_size() - 1:
@@ -104,25 +105,20 @@ def run_pipeline(
     batches: Sequence[tuple[torch.Tensor, torch.Tensor]],
     loss: Callable,
     like: torch.Tensor,
-) -> float:
-    """Work through this rank's slots; a collective. Leaves in the stage the gradients of the mean loss.
+) -> None:
+    """Work through this rank's slots: every rank calls it. Leaves the gradients in the stage's parameters.
 
-    `batches`: the micro-batches (x, y), of one size, on every rank, though only rank 0 uses x and only the
-    last rank y. `loss(output, y)` is a mean over samples. `like`: see `forward_pass`. Returns the loss on the
-    last rank, 0 on the others. Built in lesson 15.
+    `batches`: the micro-batches (x, y); rank 0 uses x, the last rank y. `loss(output, y)` is a micro-batch's
+    part of the loss: its mean over the number of micro-batches. `like`: see `forward_pass`. Built in lesson
+    15.
     """
-    is_last = dist.get_rank() == dist.get_world_size() - 1
-    kept, sent, total = {}, [], 0.0
+    kept, sent = {}, []
     for slot in own:
         m = slot.microbatch
         if isinstance(slot, Forward):
-            kept[m] = forward_pass(stage, batches[m][0], like, sent)
-            if is_last:
-                kept[m] = kept[m][0], loss(kept[m][1], batches[m][1]) / len(batches)
-                total += kept[m][1].item()
+            kept[m] = forward_pass(stage, loss, *batches[m], like, sent)
         else:
             backward_pass(*kept.pop(m), sent)
         sent = [work for work in sent if not work.is_completed()]
     for work in sent:
         work.wait()
-    return total

@@ -13,9 +13,10 @@ from labkit.figures.units import unit
 from labkit.trace import COMPUTE, Event, Trace
 
 WIDTH = 9.0  # inches
-LANE, STRIP = 0.3, 0.2  # inches of a rank's row above, and of its row in the memory strip, for few ranks
+LANE, STRIP = 0.3, 0.22  # inches of a rank's row above, and of its row in the memory strip, for few ranks
 TALLEST = 2.6  # inches of all rows above
 HALF = 0.4  # half the height of a bar; the rows are 1 apart
+LEAST = 0.13  # inches: lower rows have no room for a number
 LETTER = 0.075  # inches: the width of one digit
 KINDS = ("forward", "backward", "communication", "idle")
 
@@ -49,8 +50,8 @@ def pipeline(traces: Trace | Mapping[str, Trace], title: str | None = None) -> F
         lanes.set_title(said, fontsize=10)
         drawn |= _lanes(lanes, trace, scale, width, lane)
         _strip(strip, trace, scale, lane)
-        for axes in (lanes, strip):
-            _rank_rows(axes, trace.world_size, lane)
+        _rank_rows(lanes, trace.world_size, lane)
+        _rank_rows(strip, trace.world_size, lane * STRIP / LANE)
     rows[-1].set(xlim=(0, width * 1.001), xlabel=f"time ({name})")
     _legend(made, drawn, ranks)
     return made
@@ -88,23 +89,24 @@ def _most(trace):
 def _finding(name, trace):
     busy = sum(e.end - e.start for rank in range(trace.world_size) for e in passes(trace, rank))
     idle = 1 - busy / max(_length(trace) * trace.world_size, 1e-12)
-    return f"{name + ': ' if name else ''}{idle:.0%} idle, up to {max(_most(trace))} micro-batches stored"
+    return f"{name + ': ' if name else ''}{idle:.0%} idle, stores up to {max(_most(trace))} micro-batches"
 
 
 def _lanes(axes, trace, scale, width, lane):
     start, end = extent(trace)
     boxes = {kind: {} for kind in KINDS}
+    longest = max(
+        (len(e.label) - 1 for rank in range(trace.world_size) for e in passes(trace, rank)), default=0
+    )
     for rank in range(trace.world_size):
         boxes["idle"][rank] = [_box(0, (end - start) / scale, rank)]
         for event in passes(trace, rank):
             kind = "forward" if event.label[0] == "F" else "backward"
             left, right = (event.start - start) / scale, (event.end - start) / scale
             boxes[kind].setdefault(rank, []).append(_box(left, right, rank))
-            number = event.label[1:]
-            if lane > 0.13 and (right - left) / width * (WIDTH - 1) > LETTER * len(number) + 0.03:
-                shade = ink(_colour(kind, rank))
-                x = (left + right) / 2
-                axes.text(x, rank, number, ha="center", va="center", fontsize=8, color=shade)
+            if lane > LEAST and (right - left) / width * (WIDTH - 1) > LETTER * longest + 0.03:
+                middle, shade = (left + right) / 2, ink(_colour(kind, rank))
+                axes.text(middle, rank, event.label[1:], ha="center", va="center", fontsize=8, color=shade)
         for event in trace.events:
             if event.rank == rank and event.verb == "recv" and event.end - event.start > event.waiting:
                 left, right = (event.start + event.waiting - start) / scale, (event.end - start) / scale
@@ -150,7 +152,7 @@ def _strip(axes, trace, scale, lane):
 
 
 def _rank_rows(axes, ranks, lane):
-    every = 1 if lane > 0.13 else 4
+    every = 1 if lane > LEAST else 4
     axes.set_yticks(range(0, ranks, every), [f"rank {rank}" for rank in range(0, ranks, every)], fontsize=9)
     axes.set_ylim(ranks - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)

@@ -46,8 +46,10 @@ def _wrong_passes(slots: Slots, microbatches: int) -> Iterator[Violation]:
             seen.setdefault(slot, n)
         if missing := sorted(map(str, wanted - set(seen))):
             said = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
-            text = f"Rank {rank} ends after slot {len(own) - 1} without {said}."
-            yield Violation("missing pass", (rank,), len(own) - 1, text)
+            ends = f"ends after slot {len(own) - 1}" if own else "has no slot, and so ends"
+            yield Violation(
+                "missing pass", (rank,), max(0, len(own) - 1), f"Rank {rank} {ends} without {said}."
+            )
 
 
 def _backward_first(slots: Slots) -> Iterator[Violation]:
