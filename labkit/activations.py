@@ -15,8 +15,7 @@ class Activations(saved_tensors_hooks):
     once, the module's parameters not at all. Lesson 15 measures with it.
 
     >>> layer = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Tanh())
-    >>> stored = Activations(layer)
-    >>> with stored:
+    >>> with Activations(layer) as stored:
     ...     output = layer(torch.ones(2, 4))
     >>> stored.now  # the input, and what tanh gave: 8 numbers each
     64
@@ -27,6 +26,10 @@ class Activations(saved_tensors_hooks):
         self.now = self.peak = 0
         self._parameters = {p.data_ptr() for p in module.parameters()}
         self._uses: Counter[int] = Counter()
+
+    def __enter__(self) -> Activations:
+        super().__enter__()
+        return self
 
     def _add(self, tensor: torch.Tensor, change: int) -> None:
         place = tensor.data_ptr()
