@@ -89,7 +89,7 @@ def _most(trace):
 def _finding(name, trace):
     busy = sum(e.end - e.start for rank in range(trace.world_size) for e in passes(trace, rank))
     idle = 1 - busy / max(_length(trace) * trace.world_size, 1e-12)
-    return f"{name + ': ' if name else ''}{idle:.0%} idle, stores up to {max(_most(trace))} micro-batches"
+    return f"{name + ': ' if name else ''}{idle:.0%} idle, up to {max(_most(trace))} stored"
 
 
 def _lanes(axes, trace, scale, width, lane):

@@ -155,15 +155,16 @@ def test_idle_time_of_ranks_with_planted_times_is_the_formula(labs, ranks, make)
 import time
 log, M, B = [], 8, 1
 
-def work(seconds):
-    begin = time.perf_counter()
-    time.sleep(seconds)
+def work_until(begin, seconds):
+    time.sleep(max(0, begin + seconds - time.perf_counter()))
     log.append((begin, time.perf_counter()))
 
 def stage(x):
-    output = whole[rank](x)
-    work(0.03)
-    output.register_hook(lambda gradient: work(0.06))
+    begin, x = time.perf_counter(), x.requires_grad_() if rank else x.detach().requires_grad_()
+    output, start = whole[rank](x), []
+    work_until(begin, 0.05)
+    output.register_hook(lambda gradient: start.append(time.perf_counter()))
+    x.register_hook(lambda gradient: work_until(*start, 0.1))
     return output
 
 def measured():
