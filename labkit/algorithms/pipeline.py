@@ -109,8 +109,9 @@ def run_pipeline(
     """Work through this rank's slots: every rank calls it. Leaves the gradients in the stage's parameters.
 
     `batches`: the micro-batches (x, y); rank 0 uses x, the last rank y. `loss(output, y)` is a micro-batch's
-    part of the loss: its mean over the number of micro-batches. `like`: see `forward_pass`. Built in lesson
-    15.
+    part of the loss: its mean over the number of micro-batches. `like`: see `forward_pass`.
+
+    Built in lesson 15.
     """
     kept, sent = {}, []
     for slot in own:
