@@ -35,7 +35,7 @@ def one_forward_one_backward(stages: int, microbatches: int) -> list[list[Slot]]
     F0 F1 B0 F2 B1 B2
     F0 B0 F1 B1 F2 B2
     """
-    slots = []
+    slots: list[list] = []
     for stage in range(stages):
         ahead = min(stages - stage, microbatches)
         slots.append([Forward(m) for m in range(ahead)])

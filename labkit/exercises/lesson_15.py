@@ -105,8 +105,8 @@ def _judged(answers: Answers) -> str:
 
 PIPELINE_IN_ROOM = Exercise(
     task="Each rank has room for the activations of `room` micro-batches, fewer than there are stages. "
-    "Return the slots of all stages. Budget: $2K$ slots for every `room` micro-batches, and for the rest, if "
-    "each pass takes one slot.",
+    "Return the slots of all stages. Budget, if each pass takes one slot: $2K$ slots for each group of "
+    "`room` micro-batches; the last group may be smaller.",
     stub="""\
 def pipeline_in_room(stages, microbatches, room):
     slots = [[] for _ in range(stages)]
@@ -247,23 +247,23 @@ LESSON = Lesson(
         Question(
             "Four stages. You cut the batch into 16 micro-batches in place of 8. The idle share",
             (
-                Choice("halves", "3/11 becomes 3/19: K - 1 is also in the denominator."),
                 Choice("falls from 27 % to 16 %", "3/11 becomes 3/19."),
+                Choice("halves", "3/11 becomes 3/19: K - 1 is also in the denominator."),
                 Choice(
                     "stays", "The time to fill and to drain is now a smaller part: passes are half as long."
                 ),
             ),
-            right="b",
+            right="a",
         ),
         Question(
             "One of four stages takes twice as long as each other one. With very many micro-batches the idle "
             "share goes to",
             (
                 Choice("0", "So says the formula, which takes stages as equal."),
-                Choice("3/8", "Three stages work half of the time, one all of it: 2.5 of 4 are busy."),
                 Choice("1/4", "That is one stage in four; but three of them idle for half of the time."),
+                Choice("3/8", "Three stages work half of the time, one all of it: 2.5 of 4 are busy."),
             ),
-            right="b",
+            right="c",
         ),
     ),
 )

@@ -59,7 +59,7 @@ return slots""",
         ),
         "over budget, one at a time": (
             SLOTS + EVERY + "return [[s for m in every for s in (Forward(m), Backward(m))]] * stages",
-            "rank 0 does F4 only in slot ",
+            "slots, not at most",
         ),
         "backward before forward": (
             TIMED + "slots[1] = slots[1][::-1]\nreturn slots",
