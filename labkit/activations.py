@@ -1,7 +1,5 @@
 """How many bytes autograd stores for the backward pass."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import torch
@@ -12,7 +10,7 @@ class Activations(saved_tensors_hooks):
     """Counts the bytes of tensors that are stored for a backward pass, while they are.
 
     Only what is computed inside the `with` counts, until its graph is gone; tensors that share memory count
-    once, the module's parameters not at all. Lesson 15 measures with it.
+    once, the module's parameters not at all. `now` and `peak` are in bytes. Lesson 15 measures with it.
 
     >>> layer = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Tanh())
     >>> with Activations(layer) as stored:
@@ -22,12 +20,12 @@ class Activations(saved_tensors_hooks):
     """
 
     def __init__(self, module: torch.nn.Module):
-        super().__init__(lambda tensor: _Stored(tensor, self), lambda stored: stored.tensor)
+        super().__init__(lambda tensor: _Stored(tensor, self._add), lambda stored: stored.tensor)
         self.now = self.peak = 0
         self._parameters = {p.data_ptr() for p in module.parameters()}
         self._uses: Counter[int] = Counter()
 
-    def __enter__(self) -> Activations:
+    def __enter__(self):
         super().__enter__()
         return self
 
@@ -44,9 +42,9 @@ class Activations(saved_tensors_hooks):
 class _Stored:
     """In the graph in place of a tensor, so that its end is noticed."""
 
-    def __init__(self, tensor: torch.Tensor, counts: Activations):
-        self.tensor, self._counts = tensor, counts
-        counts._add(tensor, 1)
+    def __init__(self, tensor, add):
+        self.tensor, self._add = tensor, add
+        add(tensor, 1)
 
     def __del__(self):
-        self._counts._add(self.tensor, -1)
+        self._add(self.tensor, -1)

@@ -145,6 +145,21 @@ for make in gpipe, one_forward_one_backward:
         assert most["gpipe", 32] > 3 * most["gpipe", 8]
 
 
+@MAKES
+def test_activations_in_bytes_are_those_of_the_stored_micro_batches(lab, ask, make):
+    """Predicted to 10 %: input, and what two layers give; on the last rank the targets of the loss, too."""
+    statements = f"""{SETUP}
+from labkit.activations import Activations
+stage = copy.deepcopy(whole[rank])
+with Activations(stage) as kept:
+    run_pipeline({make.__name__}(world_size, M)[rank], stage, batches, loss, like)
+"""
+    found = ask(lab[:], "kept.peak, kept.now", statements)
+    for rank, own in enumerate(stored(make(len(lab), 5))):
+        blocks = 4 if rank == len(lab) - 1 else 3
+        assert found[rank] == (pytest.approx(max(own) * blocks * 4 * 6 * 8, rel=0.1), 0)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("make", ["gpipe", "one_forward_one_backward"])
 @pytest.mark.parametrize(("ranks", "microbatches"), [(2, 4), (3, 6), (4, 8)])
