@@ -16,6 +16,15 @@ from labkit.algorithms.parameter_server import (
     serve_synchronous,
 )
 from labkit.algorithms.ping_pong import fit_alpha_beta, ping_pong
+from labkit.algorithms.pipeline import (
+    backward_pass,
+    bubble,
+    forward_pass,
+    gpipe,
+    idle_share,
+    one_forward_one_backward,
+    run_pipeline,
+)
 from labkit.algorithms.reduce_broadcast import all_reduce_reduce_broadcast, broadcast_from, reduce_to
 from labkit.algorithms.ring import all_reduce_ring, ring, ring_rounds
 from labkit.algorithms.shard import shard
@@ -28,17 +37,23 @@ __all__ = [
     "all_reduce_reduce_broadcast",
     "all_reduce_ring",
     "all_reduce_tree",
+    "backward_pass",
     "broadcast_from",
+    "bubble",
     "distance",
     "finish",
     "fit_alpha_beta",
+    "forward_pass",
+    "gpipe",
     "gradient",
     "halving_doubling",
     "halving_doubling_rounds",
     "hold",
+    "idle_share",
     "in_step",
     "mean_over_ranks",
     "naive",
+    "one_forward_one_backward",
     "ping_pong",
     "pull",
     "push",
@@ -47,6 +62,7 @@ __all__ = [
     "ring_rounds",
     "serve_asynchronous",
     "serve_synchronous",
+    "run_pipeline",
     "shard",
     "sync_gradients",
     "sync_initial_weights",

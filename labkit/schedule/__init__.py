@@ -8,15 +8,19 @@ from labkit.schedule.budget import Budget
 from labkit.schedule.checks import check, violations
 from labkit.schedule.counts import boundary, chunk_bytes, peak_memory, sent_bytes, steps
 from labkit.schedule.description import Compute, Copy, Recv, Reduce, Schedule, Send, compute, label, table
+from labkit.schedule.pipeline import Backward, Forward, pipeline_schedule, stored
+from labkit.schedule.pipeline_checks import pipeline_violations
 from labkit.schedule.rounds import Round, Rounds
 from labkit.schedule.runner import run
 from labkit.schedule.states import execute, states
 from labkit.schedule.violation import Violation
 
 __all__ = [
+    "Backward",
     "Budget",
     "Compute",
     "Copy",
+    "Forward",
     "Recv",
     "Reduce",
     "Round",
@@ -31,10 +35,13 @@ __all__ = [
     "execute",
     "label",
     "peak_memory",
+    "pipeline_schedule",
+    "pipeline_violations",
     "run",
     "sent_bytes",
     "states",
     "steps",
+    "stored",
     "table",
     "violations",
 ]

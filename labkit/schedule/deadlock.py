@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from labkit.schedule.description import Schedule, Send, label
+from labkit.schedule.description import Schedule, Send, holds_up, label
 from labkit.schedule.rendezvous import partners, progress
 from labkit.schedule.violation import Violation
 
@@ -35,7 +35,7 @@ def _wait(schedule, partner, at, rank) -> tuple[int | None, str]:
     n = at[rank]
     for place, operation in enumerate(schedule.steps[rank][n] if n < len(schedule.steps[rank]) else ()):
         other, when, _ = partner.get((rank, n, place), (rank, 0, 0))
-        if at[other] < when:
+        if holds_up(operation) and at[other] < when:
             what = label(operation.chunk)
             verb = f"sends {what} to" if isinstance(operation, Send) else f"expects {what} from"
             return other, f"{verb} rank {operation.peer}"

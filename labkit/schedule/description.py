@@ -14,10 +14,15 @@ Chunk = int | range | str
 
 @dataclass(frozen=True)
 class Send:
-    """Send a chunk to another rank; ends when the receiver has taken it."""
+    """Send a chunk to another rank; ends when the receiver has taken it.
+
+    With `wait` False the rank goes on at once (`isend`), and waits only after its last step. What is sent
+    must not change before it has been taken.
+    """
 
     to: int
     chunk: Chunk
+    wait: bool = True
 
     @property
     def peer(self) -> int:
@@ -104,8 +109,8 @@ class Schedule:
     """Per rank its steps, per step the operations that run at the same time.
 
     All operations of a step read before any of them writes. A step ends when all its operations have
-    ended, and a message passes when both its ranks are in the steps that name it (rendezvous). The n-th
-    send from a rank to another meets that one's n-th receive from it.
+    ended, and a message passes when both its ranks have come to the steps that name it (rendezvous). The
+    n-th send from a rank to another meets that one's n-th receive from it.
 
     The tensor is cut into `chunks` parts as `torch.tensor_split` cuts it, and every rank starts with all
     parts of its own tensor; with `chunks` 0 it starts with nothing. Buffers that have a name are as large
@@ -154,6 +159,11 @@ class Schedule:
 
     def __str__(self):
         return table(self)
+
+
+def holds_up(operation: Operation) -> bool:
+    """Whether the step waits for another rank."""
+    return operation.peer is not None and not (isinstance(operation, Send) and not operation.wait)
 
 
 def compute(world_size: int, label: str, seconds: float) -> Schedule:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Iterator
 
-from labkit.schedule.description import Recv, Reduce, Schedule, Send
+from labkit.schedule.description import Recv, Reduce, Schedule, Send, holds_up
 
 Position = tuple[int, int, int]
 """Rank, step, place of an operation in its step."""
@@ -38,12 +38,13 @@ def partners(schedule: Schedule) -> dict[Position, Position]:
 def progress(schedule: Schedule, partner: dict[Position, Position]) -> Iterator[tuple[int, int]]:
     """(rank, step) as the steps end, one order of many; fewer than there are if ranks get stuck.
 
-    A step can end when each of its messages has a partner whose rank has come to the step that names it.
+    A step can end when each message that it waits for has a partner whose rank has come to the step that
+    names it.
     """
     at = [0] * schedule.world_size
     expected = [  # per rank and step: the steps of other ranks that it meets
         [
-            [partner.get((rank, n, place)) for place, op in enumerate(step) if op.peer is not None]
+            [partner.get((rank, n, place)) for place, op in enumerate(step) if holds_up(op)]
             for n, step in enumerate(steps)
         ]
         for rank, steps in enumerate(schedule.steps)

@@ -59,10 +59,13 @@ def run(
     def message(call, tensor, other):
         return dist.P2POp(call, tensor, group=group, tag=tag, group_peer=other)
 
+    posted = []
     for step in schedule.steps[rank]:
         transfers, arrived = [], []
         for operation in step:
             match operation:
+                case Send(to=other, chunk=chunk, wait=False):
+                    posted += dist.batch_isend_irecv([message(dist.isend, at(chunk), other)])
                 case Send(to=other, chunk=chunk):
                     transfers.append(message(dist.isend, at(chunk), other))
                 case Recv(source=other):
@@ -88,6 +91,8 @@ def run(
         for operation in step:
             for name in freed(operation):
                 memory.pop(name, None)
+    for work in posted:
+        work.wait()
     return memory
 
 

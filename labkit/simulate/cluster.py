@@ -10,7 +10,7 @@ import simpy
 
 from labkit.schedule.checks import check
 from labkit.schedule.counts import chunk_bytes
-from labkit.schedule.description import Chunk, Compute, Operation, Reduce, Schedule, Send, label
+from labkit.schedule.description import Chunk, Compute, Operation, Reduce, Schedule, Send, holds_up, label
 from labkit.schedule.rendezvous import Position, partners
 from labkit.simulate.fabric import Fabric
 from labkit.simulate.network import Network
@@ -48,6 +48,7 @@ class Cluster:
     def rank(self, rank: int, begin: float, seconds: Callable[[float], float]):
         """The life of one rank, a SimPy process; `seconds` says how long a planned time takes."""
         yield self.env.timeout(begin)
+        posted = []
         for n, step in enumerate(self._schedule.steps[rank]):
             entered = self.env.now
             messages = [
@@ -62,12 +63,18 @@ class Cluster:
                     self.events.append(
                         Event(rank, COMPUTE, since, self.env.now, cpu=length, label=operation.label)
                     )
-            for _, message in messages:
-                yield message.arrived
-            self.events += [_event(rank, entered, *each) for each in messages]
+            for operation, message in messages:
+                if holds_up(operation):
+                    yield message.arrived
+                    self.events.append(_event(rank, entered, operation, message))
+                else:
+                    posted.append((entered, operation, message))
             added = sum(message.bytes for operation, message in messages if isinstance(operation, Reduce))
             if added and self._network.gamma:
                 yield self.env.timeout(added * self._network.gamma)
+        for entered, operation, message in posted:
+            yield message.arrived
+            self.events.append(_event(rank, entered, operation, message))
 
     def _enter(self, position: Position, operation: Operation) -> Message:
         """A rank comes to the step that names a message; the second one to come starts it."""

@@ -13,9 +13,13 @@ from pathlib import Path
 import matplotlib
 from PIL import Image
 
+from labkit.algorithms import gpipe, one_forward_one_backward
 from labkit.figures import animation, curves, data_state, step_time, steps, timeline, traffic
+from labkit.figures.pipeline import pipeline
 from labkit.figures.throughput import throughput
 from labkit.figures.timelines import timelines
+from labkit.schedule import pipeline_schedule
+from labkit.simulate import ETHERNET_1G, simulate
 from labkit.trace import Trace
 
 from . import states, traces
@@ -64,6 +68,16 @@ def frame(world_size):
     return moving._fig
 
 
+def pipelines(world_size):
+    """GPipe and 1F1B with passes of 10 and 20 ms, between them messages that take 2 ms."""
+    makes = {"GPipe": gpipe, "1F1B": one_forward_one_backward}
+    slots = {name: make(world_size, world_size + 4) for name, make in makes.items()}
+    return {
+        name: simulate(pipeline_schedule(own, 0.01, 0.02), ETHERNET_1G, 250_000)
+        for name, own in slots.items()
+    }
+
+
 PICTURES = {
     **{f"timeline_{name}": (lambda n, make=make: timeline(make(n))) for name, make in traces.TRACES.items()},
     "traffic": lambda n: traffic(mixed(n)),
@@ -79,6 +93,7 @@ PICTURES = {
     "throughput": lambda n: throughput(
         *serving(n), serving(n)[1], "One server ends at 10 mini-batches per second"
     ),
+    "pipeline": lambda n: pipeline(pipelines(n)),
     "step_time": lambda n: step_time(traces.ddp(n), steps=2),
     "step_time_of_runs": lambda n: step_time(
         {f"{k} ranks": traces.straggler(k) for k in range(2, n + 2)}, steps=3
