@@ -7,6 +7,14 @@ from labkit.algorithms.halving_doubling import (
     halving_doubling_rounds,
 )
 from labkit.algorithms.naive import all_reduce_naive, naive
+from labkit.algorithms.parameter_server import (
+    finish,
+    hold,
+    pull,
+    push,
+    serve_asynchronous,
+    serve_synchronous,
+)
 from labkit.algorithms.ping_pong import fit_alpha_beta, ping_pong
 from labkit.algorithms.reduce_broadcast import all_reduce_reduce_broadcast, broadcast_from, reduce_to
 from labkit.algorithms.ring import all_reduce_ring, ring, ring_rounds
@@ -22,17 +30,23 @@ __all__ = [
     "all_reduce_tree",
     "broadcast_from",
     "distance",
+    "finish",
     "fit_alpha_beta",
     "gradient",
     "halving_doubling",
     "halving_doubling_rounds",
+    "hold",
     "in_step",
     "mean_over_ranks",
     "naive",
     "ping_pong",
+    "pull",
+    "push",
     "reduce_to",
     "ring",
     "ring_rounds",
+    "serve_asynchronous",
+    "serve_synchronous",
     "shard",
     "sync_gradients",
     "sync_initial_weights",

@@ -1,0 +1,173 @@
+"""Weights on servers: workers pull them and push gradients. Built in lesson 07.
+
+M. Li et al., "Scaling distributed machine learning with the parameter server", OSDI 2014.
+
+Some ranks are servers, the others workers. The rows of one parameter are dealt to S servers as lesson 03
+deals samples: row i lies on server i % S, as row i // S of its shard; a vector has rows of one number. A
+worker asks with a header of two int64: PULL, PUSH or FINISH, and of how many rows (ALL: all of the shard).
+Then come the numbers of these rows, if not all, and of a push their gradient. A server takes the next header
+from whoever sends one. All tensors are on the CPU.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import torch
+import torch.distributed as dist
+
+from labkit.algorithms.shard import shard
+
+PULL, PUSH, FINISH, ALL = 0, 1, 2, -1
+
+
+def hold(weights: torch.Tensor, servers: Sequence[int]) -> torch.nn.Parameter:
+    """Server: this rank's shard of the weights [N, ...], a parameter to make an optimiser for.
+
+    `servers` are ranks, here and below, in the same order on every rank. Built in lesson 07.
+    """
+    place = servers.index(dist.get_rank())
+    return torch.nn.Parameter(shard(weights.detach(), place, len(servers)).clone())
+
+
+def pull(rows: torch.Tensor, servers: Sequence[int], ids: torch.Tensor | None = None) -> None:
+    """Worker: copy the servers' weights into rows, in place.
+
+    `rows` is [N, ...], all that the servers hold together; or with `ids`, int64 [n], the rows of these
+    numbers alone, [n, ...]. Returns when all servers have answered. Built in lesson 07.
+    """
+    works, parts = [], []
+    for server, mine, wanted in shares(ids, servers):
+        part = torch.empty_like(rows[mine])
+        works += [*request(PULL, server, wanted), dist.irecv(part, server)]
+        parts.append((mine, part))
+    for work in works:
+        work.wait()
+    for mine, part in parts:
+        rows[mine] = part
+
+
+def push(gradient: torch.Tensor, servers: Sequence[int], ids: torch.Tensor | None = None) -> None:
+    """Worker: send the servers the gradient of what was pulled, [N, ...], or [n, ...] of the rows `ids`.
+
+    Pull before each push: a server takes the gradient as one of the weights that it sent last. A number that
+    is twice in `ids` counts twice. Returns when every server has taken its part. Built in lesson 07.
+    """
+    works = []
+    for server, mine, touched in shares(ids, servers):
+        part = gradient[mine].contiguous()
+        works += [*request(PUSH, server, touched), dist.isend(part, server)]
+    for work in works:
+        work.wait()
+
+
+def finish(servers: Sequence[int]) -> None:
+    """Worker: tell the servers that nothing comes any more; else they wait for ever. Built in lesson 07."""
+    for server in servers:
+        for work in request(FINISH, server, None):
+            work.wait()
+
+
+def shares(ids: torch.Tensor | None, servers: Sequence[int]) -> Iterator[tuple]:
+    """Of each server: its rank, which rows it has, their numbers in its shard. Built in lesson 07."""
+    for place, server in enumerate(servers):
+        if ids is None:
+            yield server, slice(place, None, len(servers)), None
+        else:
+            mine = ids % len(servers) == place
+            yield server, mine, ids[mine] // len(servers)
+
+
+def request(verb: int, server: int, ids: torch.Tensor | None) -> list[dist.Work]:
+    """Worker: begin to send a header, and the numbers of rows if there are any. Built in lesson 07."""
+    header = torch.tensor([verb, ALL if ids is None else len(ids)])
+    parts = [header] if ids is None else [header, ids]
+    return [dist.isend(part, server) for part in parts]
+
+
+def receive(weights: torch.nn.Parameter) -> tuple:
+    """Server: wait for the next request, whoever sends it: (worker, verb, rows or gradient).
+
+    What is asked for are numbers of rows or a slice. A gradient is one of the whole shard, sparse where it
+    is of some rows. Built in lesson 07.
+    """
+    header = torch.empty(2, dtype=torch.int64)
+    worker = dist.recv(header)  # no src: from whoever comes first
+    verb, count = header.tolist()
+    ids = slice(None) if count == ALL else torch.empty(count, dtype=torch.int64)
+    if count != ALL:
+        dist.recv(ids, worker)
+    if verb != PUSH:
+        return worker, verb, ids
+    gradient = torch.empty_like(weights[ids])
+    dist.recv(gradient, worker)
+    return worker, verb, gradient if count == ALL else sparse(ids, gradient, weights)
+
+
+def sparse(ids: torch.Tensor, rows: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    """A sparse tensor of the shape of `like`, with these rows at these numbers. Built in lesson 07."""
+    return torch.sparse_coo_tensor(ids[None], rows, like.shape, check_invariants=True)
+
+
+def answer(weights: torch.nn.Parameter, worker: int, ids: slice | torch.Tensor) -> None:
+    """Server: send a worker the rows that it asked for. Built in lesson 07."""
+    dist.send(weights.detach()[ids], worker)
+
+
+def update(
+    weights: torch.nn.Parameter, optimizer: torch.optim.Optimizer, gradients: Iterable[torch.Tensor]
+) -> None:
+    """Server: one step of the optimiser, with the mean of the gradients. Built in lesson 07."""
+    first, *others = gradients
+    weights.grad = sum(others, first) / (1 + len(others))
+    optimizer.step()
+
+
+def serve_synchronous(
+    weights: torch.nn.Parameter, optimizer: torch.optim.Optimizer, workers: Iterable[int]
+) -> None:
+    """Server: update with the mean of one gradient of each worker, until all have called `finish`.
+
+    Who has pushed and pulls again gets its answer after the update. What one pushed before it finished still
+    counts; the others go on without it. Gradients of rows are sparse tensors, so the optimiser must take
+    those (SGD without momentum, SparseAdam). Built in lesson 07.
+    """
+    working, pushed, waiting = set(workers), {}, {}
+    while working:
+        worker, verb, given = receive(weights)
+        assert verb != PUSH or worker not in pushed, "pull before each push"
+        if verb == FINISH:
+            working.remove(worker)
+        else:
+            (pushed if verb == PUSH else waiting)[worker] = given
+        if pushed and working <= pushed.keys():
+            update(weights, optimizer, [pushed[w] for w in sorted(pushed)])
+            pushed.clear()
+        for worker in waiting.keys() - pushed.keys():
+            answer(weights, worker, waiting.pop(worker))
+
+
+def serve_asynchronous(
+    weights: torch.nn.Parameter,
+    optimizer: torch.optim.Optimizer,
+    workers: Iterable[int],
+    scale: Callable[[int], float] = lambda staleness: 1,
+) -> list[tuple[int, int]]:
+    """Server: update with each gradient when it arrives, until all workers have called `finish`.
+
+    Nobody waits for another worker, so a gradient may be one of older weights. Its staleness is how many
+    updates the server made between the worker's pull and its push; it is multiplied by scale(staleness).
+    Returns (worker, staleness) of each update, in their order; `optimizer.register_step_post_hook` is called
+    after each. Built in lesson 07, used in lesson 08.
+    """
+    working, version, updates = set(workers), {}, []
+    while working:
+        worker, verb, given = receive(weights)
+        if verb == FINISH:
+            working.remove(worker)
+        elif verb == PULL:
+            version[worker] = len(updates)
+            answer(weights, worker, given)
+        else:
+            staleness = len(updates) - version[worker]
+            update(weights, optimizer, [given * scale(staleness)])
+            updates.append((worker, staleness))
+    return updates
