@@ -151,6 +151,14 @@ def halving_doubling_cost(ranks: int) -> Cost:
     return Cost(2 * (power.bit_length() - 1) + more, 2 * (power - 1) / power + more)
 
 
+def parameter_server_cost(workers: int, servers: int = 1) -> Cost:
+    """A pull and a push of all W workers at once: the servers' links carry W n / S each way, a worker's n.
+
+    No all-reduce, but it takes the place of one. Lesson 07.
+    """
+    return Cost(2, 2 * max(1.0, workers / servers))
+
+
 def crossing(one: Cost, other: Cost, alpha: float, beta: float) -> float:
     """Bytes at which both take equally long; inf or below 0 if there is no such size."""
     slopes = (one.volume - other.volume) * beta

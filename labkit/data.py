@@ -23,3 +23,24 @@ def digits(
     x = torch.from_numpy(pixels)[order].to(dtype) / 16
     y = torch.from_numpy(labels)[order].long()
     return x[:TRAIN], y[:TRAIN], x[TRAIN:], y[TRAIN:]
+
+
+def clicks(samples: int = 7680, rows: int = 10_000, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    """Made-up clicks: ids [N, 2], int64, of a user and an item; clicked [N], 0.0 or 1.0.
+
+    Users are rows 0 to rows - 1 of one table, items the `rows` that follow. Both follow Zipf's law: number k
+    comes in proportion to 1 / k. Who clicks on what is drawn from hidden vectors of 8 numbers, from the
+    sigmoid of their dot product. First used in lesson 07.
+
+    >>> ids, clicked = clicks()
+    >>> ids.shape, clicked.shape, ids.max().item() < 20_000
+    (torch.Size([7680, 2]), torch.Size([7680]), True)
+    """
+    random = torch.Generator().manual_seed(seed)
+    share = 1 / torch.arange(1, rows + 1)
+    drawn = torch.multinomial(share, 2 * samples, replacement=True, generator=random)
+    ids = drawn.view(samples, 2) + torch.tensor([0, rows])
+    users = 1 + torch.randn(rows, 8, generator=random) / 2
+    items = torch.randn(rows, 8, generator=random) / 2
+    score = (users[ids[:, 0]] * items[ids[:, 1] - rows]).sum(1)
+    return ids, torch.bernoulli(torch.sigmoid(score), generator=random)

@@ -15,6 +15,7 @@ import torch
 import torch.distributed as dist
 
 from labkit.algorithms.shard import shard
+from labkit.schedule import Compute, Recv, Reduce, Schedule, Send
 
 PULL, PUSH, FINISH, ALL = 0, 1, 2, -1
 
@@ -67,13 +68,17 @@ def finish(servers: Sequence[int]) -> None:
 
 
 def shares(ids: torch.Tensor | None, servers: Sequence[int]) -> Iterator[tuple]:
-    """Of each server: its rank, which rows it has, their numbers in its shard. Built in lesson 07."""
-    for place, server in enumerate(servers):
-        if ids is None:
-            yield server, slice(place, None, len(servers)), None
-        else:
+    """Of each server: its rank, which rows it has, their numbers in its shard. Built in lesson 07.
+
+    Workers begin with different servers: else all of them would queue at the first one while others idle.
+    """
+    for turn in range(len(servers)):
+        place = (dist.get_rank() + turn) % len(servers)
+        mine, there = slice(place, None, len(servers)), None
+        if ids is not None:
             mine = ids % len(servers) == place
-            yield server, mine, ids[mine] // len(servers)
+            there = ids[mine] // len(servers)
+        yield servers[place], mine, there
 
 
 def request(verb: int, server: int, ids: torch.Tensor | None) -> list[dist.Work]:
@@ -141,7 +146,7 @@ def serve_synchronous(
         if pushed and working <= pushed.keys():
             update(weights, optimizer, [pushed[w] for w in sorted(pushed)])
             pushed.clear()
-        for worker in waiting.keys() - pushed.keys():
+        for worker in [w for w in waiting if w not in pushed]:
             answer(weights, worker, waiting.pop(worker))
 
 
@@ -171,3 +176,15 @@ def serve_asynchronous(
             update(weights, optimizer, [given * scale(staleness)])
             updates.append((worker, staleness))
     return updates
+
+
+def server_step(servers: int, workers: int, seconds: float) -> Schedule:
+    """A synchronous step as a schedule: all pull, compute for so many seconds, push. Built in lesson 07.
+
+    Ranks 0 to S - 1 are servers; server s holds chunk s, and adds up what comes in its buffer "gradient".
+    """
+    ranks, shards = range(servers, servers + workers), range(servers)
+    pull, push = ([make(s, s) for s in shards] for make in (Recv, Send))
+    work = [[pull, Compute("gradient", seconds), push] for _ in ranks]
+    serve = [[[Send(w, s) for w in ranks], [Reduce(w, s, into="gradient") for w in ranks]] for s in shards]
+    return Schedule(serve + work, servers)

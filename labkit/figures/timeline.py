@@ -34,12 +34,32 @@ def timeline(trace: Trace, title: str | None = None) -> Figure:
     `title`: if not given, what the trace shows most: who waits for whom, or for a core.
     """
     ranks = trace.world_size
-    height = 1.35 + ranks * min(0.55, max(0.16, 4.8 / ranks))
-    made, axes = figure(title or finding(trace), width=WIDTH, height=height)
+    height = lanes_height(ranks)
+    made, axes = figure(title or finding(trace), width=WIDTH, height=1.35 + height)
     start, end = extent(trace)
     length = (end - start) or 1e-6
     scale, name = unit(length)
-    timed = is_timed(trace)
+    drawn = lanes(axes, trace, length, height) | _critical_path(axes, trace, start, scale)
+    axes.set_xlabel(f"time since the first event ({name})")
+    legend(made, drawn, [rank_colour(rank) for rank in range(ranks)])
+    return made
+
+
+def lanes_height(ranks: int) -> float:
+    """Inches that the lanes of so many ranks need."""
+    return ranks * min(0.55, max(0.16, 4.8 / ranks))
+
+
+def lanes(axes, trace: Trace, length: float, height: float, timed: bool | None = None) -> set[str]:
+    """Draw bars and arrows on an axis of `length` seconds from the first event; returns what there is to see.
+
+    `height`: of the axes, in inches. `timed`: whether time without a core is drawn; if not said, where the
+    trace has processor times.
+    """
+    ranks = trace.world_size
+    start, _ = extent(trace)
+    scale, _ = unit(length)
+    timed = is_timed(trace) if timed is None else timed
     drawn = set()
     for rank, events in enumerate(by_rank(trace)):
         rows = tracks(events, MOST_TRACKS, slack=length / PIXELS)
@@ -47,16 +67,14 @@ def timeline(trace: Trace, title: str | None = None) -> Figure:
             found = merged([span for event in track for span in spans(event, timed)], length / PIXELS)
             bottom, full = rank + LANE - row * 2 * LANE / len(rows), 2 * LANE / len(rows)
             drawn |= _bars(axes, rank, found, bottom, full, start, scale)
-            _names(axes, found, bottom - full / 2, start, scale, length, full * (height - 1.35) / ranks)
-    drawn |= _arrows(axes, trace, start, scale, length) | _critical_path(axes, trace, start, scale)
+            _names(axes, found, bottom - full / 2, start, scale, length, full * height / ranks)
+    drawn |= _arrows(axes, trace, start, scale, length)
     axes.set(xlim=(-0.005 * length / scale, 1.005 * length / scale), ylim=(ranks - 0.4, -0.6))
     every = -(-ranks // 32)
     axes.set_yticks(range(0, ranks, every), [f"rank {rank}" for rank in range(0, ranks, every)])
-    axes.set_xlabel(f"time since the first event ({name})")
     axes.tick_params(axis="y", length=0)
     axes.spines["left"].set_visible(False)
-    legend(made, drawn, [rank_colour(rank) for rank in range(ranks)])
-    return made
+    return drawn
 
 
 def _bars(axes, rank, found, bottom, full, start, scale):

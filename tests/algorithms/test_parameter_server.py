@@ -3,8 +3,12 @@
 import pytest
 import torch
 
+from labkit.algorithms.parameter_server import server_step
+from labkit.cost import parameter_server_cost
 from labkit.lab import Lab
 from labkit.launch import plan
+from labkit.schedule import check, sent_bytes
+from labkit.simulate import ETHERNET_10G, simulate
 
 pytestmark = pytest.mark.timeout(200)
 
@@ -259,3 +263,29 @@ def test_scale_is_of_the_staleness(labs, ask):
     assert any(staleness for _, staleness in updates)
     expected = torch.tensor([1 / (1 + s) for _, s in updates], dtype=torch.float64).cumsum(0)
     assert after == pytest.approx(expected.tolist(), abs=1e-12)
+
+
+@pytest.mark.parametrize("servers", [1, 2, 3, 8])
+@pytest.mark.parametrize("workers", [1, 2, 3, 8, 64])
+def test_a_simulated_step_takes_what_the_servers_links_need(servers, workers):
+    step, size = server_step(servers, workers, 0.2), 24 * 10**6
+    check(step)
+    assert sent_bytes(step, size) == (workers * size // servers,) * servers + (size,) * workers
+    found = max(event.end for event in simulate(step, ETHERNET_10G, size).events)
+    cost = parameter_server_cost(workers, servers)
+    assert found == pytest.approx(0.2 + cost.seconds(size, ETHERNET_10G.alpha, ETHERNET_10G.beta), rel=1e-3)
+
+
+def test_the_schedule_runs(labs, ask):
+    """Two servers: each ends with the sum of the workers' tensors in its own chunk."""
+    statements = """
+from labkit.algorithms.parameter_server import server_step
+from labkit.schedule import run
+x = torch.arange(10.0) * (rank + 1)
+memory = run(server_step(2, 2, 0.0), x)
+found = memory["gradient"].tolist() if rank < 2 else x.tolist()
+"""
+    found = ask(labs(4)[:], "found", statements)
+    pulled = [*range(5), *(2 * n for n in range(5, 10))]
+    assert found[2:] == [pulled] * 2, "server 0 holds 0 to 4, server 1 twice 5 to 9"
+    assert found[:2] == [[2 * n for n in pulled[:5]], [2 * n for n in pulled[5:]]]

@@ -1,0 +1,38 @@
+"""How much is computed per second by so many workers: predicted and simulated. Lesson 07."""
+
+from collections.abc import Mapping, Sequence
+
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, StrMethodFormatter
+
+from labkit.figures.curves import DASHES, GREYS
+from labkit.figures.style import figure, in_style
+
+MARKERS = "os^Dv"
+
+
+@in_style
+def throughput(
+    workers: Sequence[int],
+    predicted: Mapping[str, Sequence[float]],
+    simulated: Mapping[str, Sequence[float]],
+    title: str,
+) -> Figure:
+    """Draw mini-batches per second against the number of workers. Returns a Figure.
+
+    `predicted` is drawn as lines, `simulated` as marks: {name: mini-batches per second for each number of
+    workers}, both with the same names, which stand at the ends of the lines.
+    """
+    made, axes = figure(title, width=8.0, height=4.0)
+    for number, (name, rates) in enumerate(predicted.items()):
+        grey, dash = GREYS[number // len(DASHES)], DASHES[number % len(DASHES)]
+        axes.plot(workers, rates, color=grey, linestyle=dash, linewidth=1.3)
+        axes.plot(workers, simulated[name], MARKERS[number % len(MARKERS)], color=grey, mfc="white")
+        axes.annotate(name, (workers[-1], rates[-1]), (8, 0), textcoords="offset points", va="center")
+    axes.set(xscale="log", yscale="log", xlabel="workers", ylabel="mini-batches per second")
+    axes.set_xticks(workers, list(map(str, workers)))
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.minorticks_off()
+    axes.text(0.02, 0.95, "lines: predicted, marks: simulated", transform=axes.transAxes, fontsize=9)
+    return made
