@@ -106,7 +106,7 @@ def _distinct_bytes(arguments):
 ROWS_FROM_SERVER = Exercise(
     task="Rank 0 holds `table`; on the other ranks it is zeros of the same shape. Return the rows `ids` of "
     "rank 0's table on every rank, each for its own `ids`. Budget: the server sends each worker every row "
-    "once, however often its number is in `ids`, and there are three messages for each worker: how many rows, "
+    "once, however often its number is in `ids`. There are three messages for each worker: how many rows, "
     "which ones, the rows.",
     stub="""\
 def rows_from_server(table, ids):  # float64 [N, D] and int64 [n]
