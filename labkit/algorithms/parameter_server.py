@@ -35,14 +35,10 @@ def pull(rows: torch.Tensor, servers: Sequence[int], ids: torch.Tensor | None = 
     `rows` is [N, ...], all that the servers hold together; or with `ids`, int64 [n], the rows of these
     numbers alone, [n, ...]. Returns when all servers have answered. Built in lesson 07.
     """
-    works, parts = [], []
     for server, mine, wanted in shares(ids, servers):
+        request(PULL, server, wanted)
         part = torch.empty_like(rows[mine])
-        works += [*request(PULL, server, wanted), dist.irecv(part, server)]
-        parts.append((mine, part))
-    for work in works:
-        work.wait()
-    for mine, part in parts:
+        dist.recv(part, server)
         rows[mine] = part
 
 
@@ -52,25 +48,21 @@ def push(gradient: torch.Tensor, servers: Sequence[int], ids: torch.Tensor | Non
     Pull before each push: a server takes the gradient as one of the weights that it sent last. A number that
     is twice in `ids` counts twice. Returns when every server has taken its part. Built in lesson 07.
     """
-    works = []
     for server, mine, touched in shares(ids, servers):
-        part = gradient[mine].contiguous()
-        works += [*request(PUSH, server, touched), dist.isend(part, server)]
-    for work in works:
-        work.wait()
+        request(PUSH, server, touched)
+        dist.send(gradient[mine].contiguous(), server)
 
 
 def finish(servers: Sequence[int]) -> None:
     """Worker: tell the servers that nothing comes any more; else they wait for ever. Built in lesson 07."""
     for server in servers:
-        for work in request(FINISH, server, None):
-            work.wait()
+        request(FINISH, server, None)
 
 
 def shares(ids: torch.Tensor | None, servers: Sequence[int]) -> Iterator[tuple]:
     """Of each server: its rank, which rows it has, their numbers in its shard. Built in lesson 07.
 
-    Workers begin with different servers: else all of them would queue at the first one while others idle.
+    Workers go through the servers in turn, and begin with different ones: else all would queue at the first.
     """
     for turn in range(len(servers)):
         place = (dist.get_rank() + turn) % len(servers)
@@ -81,11 +73,11 @@ def shares(ids: torch.Tensor | None, servers: Sequence[int]) -> Iterator[tuple]:
         yield servers[place], mine, there
 
 
-def request(verb: int, server: int, ids: torch.Tensor | None) -> list[dist.Work]:
-    """Worker: begin to send a header, and the numbers of rows if there are any. Built in lesson 07."""
-    header = torch.tensor([verb, ALL if ids is None else len(ids)])
-    parts = [header] if ids is None else [header, ids]
-    return [dist.isend(part, server) for part in parts]
+def request(verb: int, server: int, ids: torch.Tensor | None) -> None:
+    """Worker: send a header, and the numbers of rows if there are any. Built in lesson 07."""
+    dist.send(torch.tensor([verb, ALL if ids is None else len(ids)]), server)
+    if ids is not None:
+        dist.send(ids, server)
 
 
 def receive(weights: torch.nn.Parameter) -> tuple:

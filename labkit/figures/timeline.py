@@ -50,11 +50,14 @@ def lanes_height(ranks: int) -> float:
     return ranks * min(0.55, max(0.16, 4.8 / ranks))
 
 
-def lanes(axes, trace: Trace, length: float, height: float, timed: bool | None = None) -> set[str]:
+def lanes(
+    axes, trace: Trace, length: float, height: float, timed: bool | None = None, slack: float = 1 / PIXELS
+) -> set[str]:
     """Draw bars and arrows on an axis of `length` seconds from the first event; returns what there is to see.
 
     `height`: of the axes, in inches. `timed`: whether time without a core is drawn; if not said, where the
-    trace has processor times.
+    trace has processor times. `slack`: operations that overlap by no more than this part of the axis are
+    drawn in one row.
     """
     ranks = trace.world_size
     start, _ = extent(trace)
@@ -62,7 +65,7 @@ def lanes(axes, trace: Trace, length: float, height: float, timed: bool | None =
     timed = is_timed(trace) if timed is None else timed
     drawn = set()
     for rank, events in enumerate(by_rank(trace)):
-        rows = tracks(events, MOST_TRACKS, slack=length / PIXELS)
+        rows = tracks(events, MOST_TRACKS, slack * length)
         for row, track in enumerate(rows):
             found = merged([span for event in track for span in spans(event, timed)], length / PIXELS)
             bottom, full = rank + LANE - row * 2 * LANE / len(rows), 2 * LANE / len(rows)

@@ -10,8 +10,12 @@ from labkit.figures.timeline import WIDTH, lanes, lanes_height, legend
 from labkit.figures.units import unit
 from labkit.trace import Trace
 
-ROOM = 0.45
+ROOM = 0.4
 """Inches for the name of a run."""
+LOW = 0.7
+"""Lanes are lower by this factor than in a picture of one trace."""
+OVERLAP = 0.02
+"""What a rank does at once for less than this part of the time is drawn one after the other."""
 
 
 @in_style
@@ -21,7 +25,7 @@ def timelines(traces: Mapping[str, Trace], title: str) -> Figure:
     `traces`: {name of the run: its Trace}. A rank that computes is drawn as one that does, whether it had a
     core or slept in place of a larger network. Returns a Figure.
     """
-    heights = [lanes_height(trace.world_size) for trace in traces.values()]
+    heights = [LOW * lanes_height(trace.world_size) for trace in traces.values()]
     made, panels = figure(
         title,
         width=WIDTH,
@@ -36,7 +40,7 @@ def timelines(traces: Mapping[str, Trace], title: str) -> Figure:
     drawn: set[str] = set()
     rows = zip(panels[:, 0], traces.items(), heights, strict=True)
     for axes, (name, trace), height in rows:
-        drawn |= lanes(axes, trace, length, height, timed=False)
+        drawn |= lanes(axes, trace, length, height, timed=False, slack=OVERLAP)
         axes.set_title(name, fontsize=11)
     panels[-1, 0].set_xlabel(f"time since the first event ({unit(length)[1]})")
     most = max(trace.world_size for trace in traces.values())
