@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, StrMethodFormatter
 
@@ -20,14 +21,15 @@ def throughput(
 ) -> Figure:
     """Draw mini-batches per second against the number of workers. Returns a Figure.
 
-    `predicted` is drawn as lines, `simulated` as marks: {name: mini-batches per second for each number of
-    workers}, both with the same names, which stand at the ends of the lines.
+    `predicted` is drawn as lines, `simulated` as marks: {name: seconds of a step, in which each worker takes
+    one mini-batch, by the number of workers}. Both have the same names, which stand at the ends of the lines.
     """
     made, axes = figure(title, width=8.0, height=4.0)
-    for number, (name, rates) in enumerate(predicted.items()):
+    for number, (name, seconds) in enumerate(predicted.items()):
+        rates, marks = (np.divide(workers, times) for times in (seconds, simulated[name]))
         grey, dash = GREYS[number // len(DASHES)], DASHES[number % len(DASHES)]
         axes.plot(workers, rates, color=grey, linestyle=dash, linewidth=1.3)
-        axes.plot(workers, simulated[name], MARKERS[number % len(MARKERS)], color=grey, mfc="white")
+        axes.plot(workers, marks, MARKERS[number % len(MARKERS)], color=grey, mfc="white")
         axes.annotate(name, (workers[-1], rates[-1]), (8, 0), textcoords="offset points", va="center")
     axes.set(xscale="log", yscale="log", xlabel="workers", ylabel="mini-batches per second")
     axes.set_xticks(workers, list(map(str, workers)))

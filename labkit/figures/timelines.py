@@ -12,7 +12,7 @@ from labkit.trace import Trace
 
 ROOM = 0.4
 """Inches for the name of a run."""
-LOW = 0.7
+LOW = 0.6
 """Lanes are lower by this factor than in a picture of one trace."""
 OVERLAP = 0.02
 """What a rank does at once for less than this part of the time is drawn one after the other."""

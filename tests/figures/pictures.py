@@ -14,6 +14,8 @@ import matplotlib
 from PIL import Image
 
 from labkit.figures import animation, curves, data_state, step_time, steps, timeline, traffic
+from labkit.figures.throughput import throughput
+from labkit.figures.timelines import timelines
 from labkit.trace import Trace
 
 from . import states, traces
@@ -46,6 +48,13 @@ def mixed(world_size):
     return Trace(world_size, traces.naive(world_size).events + sums + spread)
 
 
+def serving(world_size):
+    """Seconds of a step by the number of workers, by 1, 2, ... servers and by an all-reduce."""
+    workers = [2**k for k in range(world_size.bit_length())]
+    found = {f"servers: {s}": [0.2 + 0.1 * max(1, w / s) for w in workers] for s in workers}
+    return workers, {"all-reduce": [0.3] * len(workers)} | found
+
+
 def frame(world_size):
     """The middle frame of an animation."""
     found = states.ring(world_size)
@@ -64,6 +73,12 @@ PICTURES = {
     "steps": lambda n: steps(states.ring(n), "A ring all-reduce sends one chunk per rank and step"),
     "animation": frame,
     "curves": lambda n: curves(runs(n)),
+    "timelines": lambda n: timelines(
+        {"in step": traces.straggler(n), "on arrival": traces.served(n)}, "On arrival only rank 0 waits"
+    ),
+    "throughput": lambda n: throughput(
+        *serving(n), serving(n)[1], "One server ends at 10 mini-batches per second"
+    ),
     "step_time": lambda n: step_time(traces.ddp(n), steps=2),
     "step_time_of_runs": lambda n: step_time(
         {f"{k} ranks": traces.straggler(k) for k in range(2, n + 2)}, steps=3

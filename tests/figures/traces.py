@@ -162,6 +162,18 @@ def busy(world_size, steps=300):
     return clock.trace()
 
 
+def served(world_size, size=1_000_000):
+    """Rank 0 has the weights; each other rank pulls, computes and pushes, the later ones longer."""
+    clock = Clock(world_size)
+    for _ in range(3):
+        for rank in range(1, world_size):
+            clock.message(0, rank, size, 0.01)
+            clock.compute(rank, 0.3 + 0.02 * rank)
+        for rank in range(1, world_size):
+            clock.message(rank, 0, size, 0.01)
+    return clock.trace()
+
+
 def shifted(trace, seconds):
     """The same, later."""
     moved = (replace(event, start=event.start + seconds, end=event.end + seconds) for event in trace.events)

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+HERE = ("00", "01", "02", "03", "04", "07")
 ROOT = Path(__file__).parents[2]
-LESSONS = sorted(ROOT.joinpath("notebooks").glob("0[0-4]_*.ipynb"))
+LESSONS = sorted(p for p in ROOT.joinpath("notebooks").glob("*_*.ipynb") if p.name[:2] in HERE)
 
 
 def compare(python, lessons):
@@ -30,7 +31,7 @@ def compare(python, lessons):
 @pytest.mark.hosts
 @pytest.mark.timeout(620)
 def test_with_the_mpi_of_this_environment(box):
-    assert len(LESSONS) == 5
+    assert len(LESSONS) == len(HERE)
     compare(sys.executable, LESSONS)
     box.wait_until_empty(5)
 
