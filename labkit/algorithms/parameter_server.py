@@ -179,4 +179,4 @@ def server_step(servers: int, workers: int, seconds: float) -> Schedule:
     pull, push = ([make(s, s) for s in shards] for make in (Recv, Send))
     work = [[pull, Compute("gradient", seconds), push] for _ in ranks]
     serve = [[[Send(w, s) for w in ranks], [Reduce(w, s, into="gradient") for w in ranks]] for s in shards]
-    return Schedule(serve + work, servers)
+    return Schedule(serve + work, servers)  # type: ignore[arg-type]  # lists of unlike operations

@@ -25,12 +25,16 @@ def throughput(
     one mini-batch, by the number of workers}. Both have the same names, which stand at the ends of the lines.
     """
     made, axes = figure(title, width=8.0, height=4.0)
+    ends: dict[str, tuple[float, list[str]]] = {}
     for number, (name, seconds) in enumerate(predicted.items()):
         rates, marks = (np.divide(workers, times) for times in (seconds, simulated[name]))
         grey, dash = GREYS[number // len(DASHES)], DASHES[number % len(DASHES)]
         axes.plot(workers, rates, color=grey, linestyle=dash, linewidth=1.3)
         axes.plot(workers, marks, MARKERS[number % len(MARKERS)], color=grey, mfc="white")
-        axes.annotate(name, (workers[-1], rates[-1]), (8, 0), textcoords="offset points", va="center")
+        ends.setdefault(f"{rates[-1]:.2g}", (rates[-1], []))[1].append(name)
+    for end, names in ends.values():  # curves that end together have one text
+        place = {"xytext": (8, 0), "textcoords": "offset points", "va": "center"}
+        axes.annotate("\n".join(names), (workers[-1], end), **place)
     axes.set(xscale="log", yscale="log", xlabel="workers", ylabel="mini-batches per second")
     axes.set_xticks(workers, list(map(str, workers)))
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))

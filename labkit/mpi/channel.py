@@ -3,6 +3,7 @@
 from collections import deque
 from itertools import starmap
 
+from labkit.mpi.anybody import FromAnybody
 from labkit.mpi.runtime import MPI
 
 
@@ -18,6 +19,8 @@ class Channel:
     CROWD = 1000
     # MPI moves a large message on by a few kB a test; what Python does between two of them adds up.
     TESTS = range(8)
+    both_ways = False
+    """Whether some ranks share this one's host and others do not. The same on all channels of a process."""
 
     def __init__(self, comm):
         self.comm = comm
@@ -34,6 +37,8 @@ class Channel:
             step.number = self.count
             self.history.append(step)
         start = step.verb if callable(step.verb) else getattr(self.comm, step.verb)
+        if step.verb == "Irecv" and self.both_ways and step.args[1] == MPI.ANY_SOURCE:
+            start = self._from_anybody
         try:
             # One expression that stays in C from MPI's call to the dictionary: Python looks for
             # signals between bytecodes, so no interrupt can fall in between and lose the request.
@@ -45,6 +50,9 @@ class Channel:
             raise
         if len(self.flying) > self.crowd:
             self.sweep()
+
+    def _from_anybody(self, buffer, source, tag):
+        return FromAnybody(self.comm, buffer, tag)
 
     def test(self, step, status=None):
         """Whether a step is done; the first time, let go of it and run its `finish`."""

@@ -42,6 +42,7 @@ class World:
         self.tainted = None
         places = [text.split("|") for text in self._all_gather(f"{MPI.Get_processor_name()}|{gpus()}")]
         hosts, seen = [host for host, _ in places], [gpu for _, gpu in places]
+        Channel.both_ways = 1 < len(set(hosts)) < self.size
         self.gpu_each = torch.cuda.is_available() and one_each(hosts, seen)
         served, address = serve(len(set(hosts)) > 1) if self.rank == 0 else (None, "")
         # The first rank decides for all: a check that only some ranks take part in would hang.

@@ -74,7 +74,7 @@ PICTURES = {
     "animation": frame,
     "curves": lambda n: curves(runs(n)),
     "timelines": lambda n: timelines(
-        {"in step": traces.straggler(n), "on arrival": traces.served(n)}, "On arrival only rank 0 waits"
+        {"in step": traces.straggler(n), "on arrival": traces.served(n)}, "Two runs on one axis of time"
     ),
     "throughput": lambda n: throughput(
         *serving(n), serving(n)[1], "One server ends at 10 mini-batches per second"

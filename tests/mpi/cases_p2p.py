@@ -3,6 +3,10 @@
 import torch
 import torch.distributed as dist
 
+from labkit.mpi import steps
+from labkit.mpi.channel import Channel
+from labkit.mpi.runtime import MPI
+
 from .table import case
 from .world import COMPLEX, FLOATS, INTS, World, equal
 
@@ -114,6 +118,23 @@ def recv_from_any_source_keeps_to_its_tag(w):
             equal(got, w.data(sender, 2, salt=tag))
             seen.append(sender)
         assert sorted(seen) == w.others
+
+
+@case(gloo=False)
+def recv_from_any_source_where_some_ranks_are_on_another_host(w):
+    """There the backend looks for a message before it receives; here it is made to."""
+    Channel.both_ways = True
+    try:
+        recv_from_any_source_says_who_sent(w)
+        recv_from_any_source_keeps_to_its_tag(w)
+        got, channel = torch.zeros(3), dist.group.WORLD.data
+        unmet = steps.receive(got, MPI.ANY_SOURCE, 77)
+        channel.post(unmet)
+        assert not channel.test(unmet) and channel.cancel(unmet)
+        dist.barrier()
+        equal(got, torch.zeros(3))
+    finally:
+        Channel.both_ways = False
 
 
 @case(sizes=(3, 4))
