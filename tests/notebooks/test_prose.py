@@ -14,7 +14,8 @@ UNREAD = (
 
 
 def values(text: str) -> set[float]:
-    """The numbers of two digits or more: small ones count things in the sentence."""
+    """The numbers of two digits or more: small ones count things in the sentence. 20_000 is 20,000."""
+    text = re.sub(r"(?<=\d)_(?=\d)", "", text)
     found = (number.rstrip(",").replace(",", "") for number in NUMBER.findall(text))
     return {float(number) for number in found if len(number) > 1}
 
