@@ -1,5 +1,7 @@
 """What the lessons build, one topic per file, under the name that the lesson gave it."""
 
+from labkit.algorithms.asynchronous_sgd import receive_gradient, send_weights, serve, serve_in_step, work
+from labkit.algorithms.gossip import gossip, mix
 from labkit.algorithms.gradients import distance, gradient, mean_over_ranks
 from labkit.algorithms.halving_doubling import (
     all_reduce_halving_doubling,
@@ -32,20 +34,26 @@ __all__ = [
     "distance",
     "finish",
     "fit_alpha_beta",
+    "gossip",
     "gradient",
     "halving_doubling",
     "halving_doubling_rounds",
     "hold",
     "in_step",
     "mean_over_ranks",
+    "mix",
     "naive",
     "ping_pong",
     "pull",
     "push",
+    "receive_gradient",
     "reduce_to",
     "ring",
     "ring_rounds",
+    "send_weights",
+    "serve",
     "serve_asynchronous",
+    "serve_in_step",
     "serve_synchronous",
     "shard",
     "sync_gradients",
@@ -53,4 +61,5 @@ __all__ = [
     "train_epoch",
     "tree",
     "tree_rounds",
+    "work",
 ]
