@@ -1,6 +1,7 @@
 """What the lessons build, one topic per file, under the name that the lesson gave it."""
 
 from labkit.algorithms.asynchronous_sgd import receive_gradient, send_weights, serve, serve_in_step, work
+from labkit.algorithms.backup_workers import serve_first
 from labkit.algorithms.gossip import gossip, mix
 from labkit.algorithms.gradients import distance, gradient, mean_over_ranks
 from labkit.algorithms.halving_doubling import (
@@ -53,6 +54,7 @@ __all__ = [
     "send_weights",
     "serve",
     "serve_asynchronous",
+    "serve_first",
     "serve_in_step",
     "serve_synchronous",
     "shard",

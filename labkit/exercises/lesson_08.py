@@ -18,7 +18,7 @@ def _arrivals(generator, size):
 
 
 def _served(rate_of, answered=1):
-    """What every rank returns if a step is rate_of(rate, staleness) long; `answered` is added to a version."""
+    """What every rank returns for steps of rate_of(rate, staleness); `answered` is added to a version."""
 
     def values(arguments):
         weights, order, rate = arguments[0]

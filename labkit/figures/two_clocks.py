@@ -22,7 +22,7 @@ def two_clocks(runs: Mapping[str, Sequence[tuple[float, float]]], title: str | N
     made, (by_update, by_time) = figure(title or finding, width=8.0, height=3.4, columns=2, sharey=True)
     updates = min(map(len, runs.values()))
     seconds = min(run[-1][0] for run in runs.values())
-    for number, (name, run) in enumerate(runs.items()):
+    for number, (name, run) in enumerate(sorted(runs.items(), key=lambda item: rates[item[0]])):
         look = {"color": GREYS[number % 4], "linestyle": DASHES[number % 4], "linewidth": 1.5}
         by_update.plot(range(1, updates + 1), [loss for _, loss in run[:updates]], **look, label=name)
         inside = [point for point in run if point[0] <= seconds]

@@ -106,7 +106,7 @@ WRONG = {
         ),
         "over budget": (
             "dist.barrier()\n" + BEGIN + STEP + ANSWER,
-            "over budget: collective calls on each rank 1, limit 0\nServer and workers speak by messages alone.",
+            "over budget: collective calls on each rank 1, limit 0\nServer and workers",
         ),
     },
     "gossip_round": {
@@ -131,8 +131,8 @@ WRONG = {
             "deadlock: ",
         ),
         "over budget": (
-            HALF + "everything = [torch.empty_like(mine) for _ in to]\ndist.all_gather(everything, mine)\n"
-            "for source, other in enumerate(to):\n    if other == rank:\n        mix(mine, everything[source])\n"
+            HALF + "told = [torch.empty_like(mine) for _ in to]\ndist.all_gather(told, mine)\n"
+            "for source in range(len(to)):\n    if to[source] == rank:\n        mix(mine, told[source])\n"
             "return mine",
             "over budget: collective calls on each rank 1, limit 0\nGossip is messages between two.",
         ),
