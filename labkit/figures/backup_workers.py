@@ -18,9 +18,8 @@ def backup_workers(
     `rates`: {name: rate with so many `backups`}. `title`: if not given, where the best are.
     """
     best = {name: int(np.argmax(rate)) for name, rate in rates.items()}
-    finding = "Most gradients per second with " + ", ".join(
-        f"b = {backups[i]} ({n})" for n, i in best.items()
-    )
+    where = ", ".join(f"b = {backups[place]} ({name})" for name, place in best.items())
+    finding = f"Most gradients per second with {where}"
     made, axes = figure(title or finding, width=8.0, height=3.2)
     for number, (name, rate) in enumerate(rates.items()):
         look = {"color": GREYS[number % 4], "linewidth": 1.5}

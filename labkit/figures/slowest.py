@@ -27,7 +27,7 @@ def slowest(
         look = {"color": GREYS[number % 4], "linestyle": DASHES[number % 4], "linewidth": 1.5}
         axes.plot(workers, times, **look, label=f"{name}, simulated")
     axes.plot(list(measured), list(measured.values()), "o", color="black", mfc="white", label="on ranks")
-    axes.set(xscale="log", xlabel="workers", ylabel="time of a step (mean of a gradient)", ylim=(0, None))
+    axes.set(xscale="log", xlabel="workers", ylabel="step time / gradient time", ylim=(0, None))
     axes.set_xticks(workers, [f"{n:,}" for n in workers])
     axes.minorticks_off()
     axes.legend(loc="upper left", fontsize=9)
