@@ -106,7 +106,8 @@ class Engines:
 
     def log(self, lines: int = 15) -> str:
         """The last lines that the ranks wrote outside of cells."""
-        text = "\n".join(p.read_text(errors="replace") for p in sorted(self.folder.glob("log/ipengine*.log")))
+        logs = [*self.folder.glob("log/kept-*.log"), *self.folder.glob("log/ipengine-rank*.log")]
+        text = "\n".join(path.read_text(errors="replace") for path in sorted(logs))
         return "\n".join(text.strip().splitlines()[-lines:]) or "(their log is empty)"
 
     def is_alive(self) -> bool:
@@ -192,6 +193,8 @@ class Engines:
         cluster.log = _quiet
         cluster.start_controller_sync(environment={processes.MARK: self.lab_id})
         cluster.start_engines_sync(self.plan.ranks, environment=environment, engine_args=self._engine_args())
+        for path in self.folder.glob("log/ipengine*.log"):  # ipyparallel removes it when mpiexec ends: in a
+            os.link(path, path.with_name(f"kept-{path.name}"))  # notebook before anybody has read who died
         vital = (cluster.controller.process, cluster.engine_set.process)
         keeper.note(self.folder / keeper.WATCHED, *map(processes.identity, vital))
         try:

@@ -4,8 +4,11 @@ import subprocess
 import sys
 import time
 
+import nbformat
 import psutil
 import pytest
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
 
 from labkit.deaths import FirstDeath
 
@@ -53,3 +56,13 @@ def test_it_waits_without_the_processor(sleepers):
     watch = FirstDeath([psutil.Process(p.pid) for p in sleepers])
     time.sleep(0.3)
     assert watch.is_alive() and time.process_time() - before < 0.1
+
+
+@pytest.mark.timeout(90)
+def test_in_a_notebook_too_the_rank_is_named():
+    """There ipyparallel learns of the end of mpiexec at once, and removes its report."""
+    killed = "%%px\nimport os\nif rank:\n    os.kill(os.getpid(), 9)\ndist.barrier()"
+    cells = ["import labkit\nlabkit.start(2)", killed]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in cells])
+    with pytest.raises(CellExecutionError, match=r"rank 1 \(pid \d+ on .+\) died: .*[Kk]illed"):
+        NotebookClient(notebook, timeout=60, kernel_name="python3").execute()

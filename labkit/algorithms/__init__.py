@@ -1,5 +1,8 @@
 """What the lessons build, one topic per file, under the name that the lesson gave it."""
 
+from labkit.algorithms.asynchronous_sgd import receive_gradient, send_weights, serve, serve_in_step, work
+from labkit.algorithms.backup_workers import serve_first
+from labkit.algorithms.gossip import gossip, mix
 from labkit.algorithms.gradients import distance, gradient, mean_over_ranks
 from labkit.algorithms.halving_doubling import (
     all_reduce_halving_doubling,
@@ -44,6 +47,7 @@ __all__ = [
     "finish",
     "fit_alpha_beta",
     "forward_pass",
+    "gossip",
     "gpipe",
     "gradient",
     "halving_doubling",
@@ -52,21 +56,28 @@ __all__ = [
     "idle_share",
     "in_step",
     "mean_over_ranks",
+    "mix",
     "naive",
     "one_forward_one_backward",
     "ping_pong",
     "pull",
     "push",
+    "receive_gradient",
     "reduce_to",
     "ring",
     "ring_rounds",
-    "serve_asynchronous",
-    "serve_synchronous",
     "run_pipeline",
+    "send_weights",
+    "serve",
+    "serve_asynchronous",
+    "serve_first",
+    "serve_in_step",
+    "serve_synchronous",
     "shard",
     "sync_gradients",
     "sync_initial_weights",
     "train_epoch",
     "tree",
     "tree_rounds",
+    "work",
 ]

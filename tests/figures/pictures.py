@@ -11,15 +11,18 @@ from io import BytesIO
 from pathlib import Path
 
 import matplotlib
+import numpy as np
 from PIL import Image
 
 from labkit.algorithms import gpipe, one_forward_one_backward
 from labkit.figures import animation, curves, data_state, step_time, steps, timeline, traffic
 from labkit.figures.pipeline import pipeline
+from labkit.figures.staleness import staleness
 from labkit.figures.throughput import throughput
 from labkit.figures.timelines import timelines
 from labkit.schedule import pipeline_schedule
 from labkit.simulate import ETHERNET_1G, simulate
+from labkit.simulate.arrivals import asynchronous
 from labkit.trace import Trace
 
 from . import states, traces
@@ -59,6 +62,18 @@ def serving(world_size):
     return workers, {"all-reduce": [0.3] * len(workers)} | found
 
 
+def served_by(workers):
+    """(worker, staleness) of 2,000 updates by like workers, and with a last one five times as slow."""
+
+    def history(slow):
+        random = np.random.default_rng(0)
+        times = {worker: slow if worker == workers else 1 for worker in range(1, workers + 1)}
+        arrivals = asynchronous(workers, 2000, lambda worker: times[worker] * random.normal(1, 0.1))
+        return [(arrival.worker, arrival.staleness) for arrival in arrivals]
+
+    return {"like": history(1), "unlike": history(5)}
+
+
 def frame(world_size):
     """The middle frame of an animation."""
     found = states.ring(world_size)
@@ -94,6 +109,7 @@ PICTURES = {
         *serving(n), serving(n)[1], "One server ends at 10 mini-batches per second"
     ),
     "pipeline": lambda n: pipeline(pipelines(n)),
+    "staleness": lambda n: staleness(served_by(n)),
     "step_time": lambda n: step_time(traces.ddp(n), steps=2),
     "step_time_of_runs": lambda n: step_time(
         {f"{k} ranks": traces.straggler(k) for k in range(2, n + 2)}, steps=3

@@ -1,0 +1,32 @@
+"""Synchronous SGD that does not wait for the last ones. Built in lesson 09.
+
+J. Chen, X. Pan, R. Monga, S. Bengio and R. Jozefowicz, "Revisiting distributed synchronous SGD", arXiv
+1604.00981.
+"""
+
+import torch
+import torch.distributed as dist
+
+from labkit.algorithms.asynchronous_sgd import Step, receive_gradient, send_weights
+
+
+def serve_first(weights: torch.Tensor, updates: int, needed: int, step: Step) -> None:
+    """Server: make so many updates of the weights [P], each by the mean of the first `needed` gradients.
+
+    Every other rank calls `work` of lesson 08; if they are W, then W - needed of them are backup workers. A
+    gradient that comes after its update is dropped, and its worker gets the weights of now: what is used is
+    never stale. With needed = W this is synchronous SGD. Built in lesson 09.
+    """
+    workers, fresh = range(1, dist.get_world_size()), {}
+    for version in range(updates):
+        send_weights(fresh or workers, weights, version)
+        fresh = {}
+        while len(fresh) < needed:
+            worker, gradient, pulled = receive_gradient(weights)
+            if pulled == version:
+                fresh[worker] = gradient
+            else:
+                send_weights([worker], weights, version)
+        step(weights, sum(fresh.values()) / needed, 0)
+    late = [receive_gradient(weights)[0] for _ in workers[needed:]]
+    send_weights([*fresh, *late], weights, -1)
