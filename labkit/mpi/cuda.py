@@ -58,7 +58,9 @@ def nccl(group):
 
 
 def with_nccl(cls):
-    """Class decorator: each verb goes to NCCL for CUDA tensors, where the world allows it."""
+    """Class decorator: each verb goes to NCCL for CUDA tensors, where torch and the world allow it."""
+    if not torch.backends.cuda.is_built():
+        return cls
     for name in VERBS:
         setattr(cls, name, _routed(name, getattr(cls, name)))
     return cls

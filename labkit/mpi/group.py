@@ -43,9 +43,9 @@ class Group(Identity):
             from labkit.mpi import scheduled
 
             return scheduled.collective(self, verb, results, tensors, **about)
-        return self.begin_collective(verb, steps, results, tensors, blocks, window, ordered, **about)
+        return self.begin_collective(verb, steps, results, tensors, blocks, window, ordered, about)
 
-    def begin_collective(self, verb, steps, results, tensors, blocks, window, ordered, **about):
+    def begin_collective(self, verb, steps, results, tensors, blocks, window, ordered, about):
         """Check a collective, where that is wanted, and post its steps."""
         if "root" in about:
             about["root"] = self.ranks[about["root"]]
@@ -55,7 +55,7 @@ class Group(Identity):
         call.sequence = self.sequence
         work = Work(self, call, steps, results, window, ordered)
         if record.records is not None and limited.link is None:  # else its messages are recorded
-            work.record = record.begin(call, 4)
+            work.record = record.begin(call, 3)
         try:
             with progress:
                 if self.world.checked:
@@ -76,7 +76,7 @@ class Group(Identity):
         self.refuse_if_tainted(work.call)
         work.message, work.steps = step, iter([step])
         if record.records is not None:
-            work.record = record.begin(work.call, 4)
+            work.record = record.begin(work.call, 3)
         try:
             with progress:
                 work.post()
