@@ -1,11 +1,13 @@
 """What the lessons build, one topic per file, under the name that the lesson gave it."""
 
+from labkit.algorithms.branches import backward_branches, forward_branches
 from labkit.algorithms.gradients import distance, gradient, mean_over_ranks
 from labkit.algorithms.halving_doubling import (
     all_reduce_halving_doubling,
     halving_doubling,
     halving_doubling_rounds,
 )
+from labkit.algorithms.layers import backward_through, forward_through, kept_for_backward, layers_of
 from labkit.algorithms.naive import all_reduce_naive, naive
 from labkit.algorithms.parameter_server import (
     finish,
@@ -37,13 +39,17 @@ __all__ = [
     "all_reduce_reduce_broadcast",
     "all_reduce_ring",
     "all_reduce_tree",
+    "backward_branches",
     "backward_pass",
+    "backward_through",
     "broadcast_from",
     "bubble",
     "distance",
     "finish",
     "fit_alpha_beta",
+    "forward_branches",
     "forward_pass",
+    "forward_through",
     "gpipe",
     "gradient",
     "halving_doubling",
@@ -51,6 +57,8 @@ __all__ = [
     "hold",
     "idle_share",
     "in_step",
+    "kept_for_backward",
+    "layers_of",
     "mean_over_ranks",
     "naive",
     "one_forward_one_backward",
@@ -60,9 +68,9 @@ __all__ = [
     "reduce_to",
     "ring",
     "ring_rounds",
+    "run_pipeline",
     "serve_asynchronous",
     "serve_synchronous",
-    "run_pipeline",
     "shard",
     "sync_gradients",
     "sync_initial_weights",
