@@ -31,7 +31,7 @@ def apart(layers, whole):
 
 
 def test_gradients_and_weights_after_a_step_are_the_whole_networks(lab, ask):
-    """Each rank computes the whole network, too, and compares the part that it has; three steps of Adam."""
+    """Each rank computes the whole network, too, and compares its part; three steps with momentum."""
     statements = (
         SETUP
         + """
