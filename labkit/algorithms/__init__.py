@@ -31,9 +31,13 @@ from labkit.algorithms.reduce_broadcast import all_reduce_reduce_broadcast, broa
 from labkit.algorithms.ring import all_reduce_ring, ring, ring_rounds
 from labkit.algorithms.shard import shard
 from labkit.algorithms.synchronous_sgd import in_step, sync_gradients, sync_initial_weights, train_epoch
+from labkit.algorithms.tensor_parallel import CopyToRanks, SumOverRanks, TensorParallel, part_of
 from labkit.algorithms.tree import all_reduce_tree, tree, tree_rounds
 
 __all__ = [
+    "CopyToRanks",
+    "SumOverRanks",
+    "TensorParallel",
     "all_reduce_halving_doubling",
     "all_reduce_naive",
     "all_reduce_reduce_broadcast",
@@ -62,6 +66,7 @@ __all__ = [
     "mean_over_ranks",
     "naive",
     "one_forward_one_backward",
+    "part_of",
     "ping_pong",
     "pull",
     "push",
