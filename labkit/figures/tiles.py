@@ -84,39 +84,35 @@ def _draw(axes, matrix: Tiles, left: float, top: float, inches: float):
     holders: dict[tuple, list[int]] = {}
     for rank, part in sorted(matrix.parts.items()):
         holders.setdefault(part, []).append(rank)
-    boxes, colours = [], []
+    stripes, colours, edges = [], [], []
     for ((first, last), (begin, end)), ranks in holders.items():
         x, y = left + begin * inches, top + first * inches
         w, h = (end - begin) * inches, (last - first) * inches
-        everyone = len(ranks) == len(matrix.parts)
-        says = "Σ" if matrix.summands else "all" if everyone else ", ".join(map(str, ranks))
-        if len(ranks) == 1:
-            says = str(ranks[0])
-        if len(ranks) == 1:
-            boxes.append(_box(x, y, w, h))
-            colours.append(half_opaque(rank_colour(ranks[0])))
-        elif matrix.summands:
-            many = max(STRIPES // len(ranks), 1) * len(ranks)
-            boxes += [_box(x + w * k / many, y, w / many, h) for k in range(many)]
-            colours += [half_opaque(rank_colour(ranks[k % len(ranks)])) for k in range(many)]
-        else:
-            boxes.append(_box(x, y, w, h))
-            colours.append(WAIT)
+        says, looks = _look(matrix, ranks)
+        stripes += [_box(x + w * k / len(looks), y, w / len(looks), h) for k in range(len(looks))]
+        colours += looks
+        edges.append(_box(x, y, w, h))
         if min(w / (0.6 * len(says)), h) >= LEAST:
             size = min(11, 72 * min(w / len(says), h) * 0.8)
             label = axes.text(x + w / 2, y + h / 2, says, ha="center", va="center", fontsize=size)
-            label.set_bbox({"facecolor": "white", "pad": 1, "lw": 0} if says == "Σ" else None)
-    axes.add_collection(PolyCollection(boxes, facecolors=colours, edgecolors="none"))
-    edges = [
-        _box(left + b * inches, top + f * inches, (e - b) * inches, (t - f) * inches)
-        for (f, t), (b, e) in holders
-    ]
-    axes.add_collection(PolyCollection(edges, facecolors="none", edgecolors="white", linewidths=1.5))
+            label.set_bbox({"facecolor": "white", "pad": 1, "lw": 0} if len(looks) > 1 else None)
     rows, columns = matrix.shape
     whole = _box(left, top, columns * inches, rows * inches)
+    axes.add_collection(PolyCollection(stripes, facecolors=colours, edgecolors="none"))
+    axes.add_collection(PolyCollection(edges, facecolors="none", edgecolors="white", linewidths=1.5))
     axes.add_collection(PolyCollection([whole], facecolors="none", edgecolors=QUIET, linewidths=0.8))
     below = top + rows * inches + NAME / 2
     axes.text(left + columns * inches / 2, below, matrix.name, ha="center", va="center", fontsize=10)
+
+
+def _look(matrix: Tiles, ranks: list[int]) -> tuple[str, list]:
+    """What a tile says that these ranks hold, and its colours from left to right."""
+    own = [half_opaque(rank_colour(rank)) for rank in ranks]
+    if len(ranks) == 1:
+        return str(ranks[0]), own
+    if matrix.summands:
+        return "Σ", own * max(1, STRIPES // len(ranks))
+    return "all" if len(ranks) == len(matrix.parts) else ", ".join(map(str, ranks)), [WAIT]
 
 
 def _box(x, y, width, height):
