@@ -2,6 +2,7 @@
 
 from labkit.algorithms.asynchronous_sgd import receive_gradient, send_weights, serve, serve_in_step, work
 from labkit.algorithms.backup_workers import serve_first
+from labkit.algorithms.branches import backward_branches, forward_branches
 from labkit.algorithms.gossip import gossip, mix
 from labkit.algorithms.gradients import distance, gradient, mean_over_ranks
 from labkit.algorithms.halving_doubling import (
@@ -9,6 +10,7 @@ from labkit.algorithms.halving_doubling import (
     halving_doubling,
     halving_doubling_rounds,
 )
+from labkit.algorithms.layers import backward_through, forward_through, kept_for_backward, layers_of
 from labkit.algorithms.naive import all_reduce_naive, naive
 from labkit.algorithms.parameter_server import (
     finish,
@@ -32,21 +34,29 @@ from labkit.algorithms.reduce_broadcast import all_reduce_reduce_broadcast, broa
 from labkit.algorithms.ring import all_reduce_ring, ring, ring_rounds
 from labkit.algorithms.shard import shard
 from labkit.algorithms.synchronous_sgd import in_step, sync_gradients, sync_initial_weights, train_epoch
+from labkit.algorithms.tensor_parallel import CopyToRanks, SumOverRanks, TensorParallel, part_of
 from labkit.algorithms.tree import all_reduce_tree, tree, tree_rounds
 
 __all__ = [
+    "CopyToRanks",
+    "SumOverRanks",
+    "TensorParallel",
     "all_reduce_halving_doubling",
     "all_reduce_naive",
     "all_reduce_reduce_broadcast",
     "all_reduce_ring",
     "all_reduce_tree",
+    "backward_branches",
     "backward_pass",
+    "backward_through",
     "broadcast_from",
     "bubble",
     "distance",
     "finish",
     "fit_alpha_beta",
+    "forward_branches",
     "forward_pass",
+    "forward_through",
     "gossip",
     "gpipe",
     "gradient",
@@ -55,10 +65,13 @@ __all__ = [
     "hold",
     "idle_share",
     "in_step",
+    "kept_for_backward",
+    "layers_of",
     "mean_over_ranks",
     "mix",
     "naive",
     "one_forward_one_backward",
+    "part_of",
     "ping_pong",
     "pull",
     "push",

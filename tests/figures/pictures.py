@@ -15,7 +15,7 @@ import numpy as np
 from PIL import Image
 
 from labkit.algorithms import gpipe, one_forward_one_backward
-from labkit.figures import animation, curves, data_state, step_time, steps, timeline, traffic
+from labkit.figures import animation, curves, data_state, idle, step_time, steps, tiles, timeline, traffic
 from labkit.figures.pipeline import pipeline
 from labkit.figures.staleness import staleness
 from labkit.figures.throughput import throughput
@@ -110,6 +110,8 @@ PICTURES = {
     ),
     "pipeline": lambda n: pipeline(pipelines(n)),
     "staleness": lambda n: staleness(served_by(n)),
+    "idle": lambda n: idle(traces.layers(n)),
+    "tiles": lambda n: tiles(states.products(n), "A split by rows makes sums; one by columns does not"),
     "step_time": lambda n: step_time(traces.ddp(n), steps=2),
     "step_time_of_runs": lambda n: step_time(
         {f"{k} ranks": traces.straggler(k) for k in range(2, n + 2)}, steps=3

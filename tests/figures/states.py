@@ -4,6 +4,7 @@ import numpy as np
 
 from labkit.figures.cells import Cell
 from labkit.figures.steps import Message, State
+from labkit.figures.tiles import split
 
 
 def collectives(world_size):
@@ -51,6 +52,41 @@ def ring(world_size):
         states.append(_state(f"{step + 1}: {phase}", held, owners, messages))
     assert (held == world_size * (world_size + 1) // 2).all()
     return states
+
+
+def products(world_size):
+    """A product of matrices that are split by columns, by rows, and both, as equally as can be."""
+    n, m = world_size, 4 if world_size < 16 else 16
+    high = next(k for k in range(int(n**0.5), 0, -1) if n % k == 0)
+    wide, shape = n // high, (m, max(8, n))
+    square = (max(8, n),) * 2
+
+    def part(rank):
+        return rank, n
+
+    def row(rank):
+        return rank // wide, high
+
+    def column(rank):
+        return rank % wide, wide
+
+    return {
+        "by columns": [
+            split("X", shape, n),
+            split("A", square, n, columns=part),
+            split("Y", shape, n, columns=part),
+        ],
+        "by rows": [
+            split("X", shape, n, columns=part),
+            split("A", square, n, rows=part),
+            split("Y", shape, n, summands=True),
+        ],
+        "by both": [
+            split("X", shape, n, columns=row),
+            split("A", square, n, rows=row, columns=column),
+            split("Y", shape, n, columns=column, summands=True),
+        ],
+    }
 
 
 def _state(name, held, owners, messages):

@@ -104,6 +104,20 @@ def pipeline(world_size, microbatches=6, size=65_536):
     return clock.trace()
 
 
+def layers(world_size, size=65_536):
+    """One step of a network that is cut by layers: activations up, gradients down, backward twice as long."""
+    clock = Clock(world_size)
+    for rank in range(world_size):
+        if rank:
+            clock.message(rank - 1, rank, size, 0.5e-3, label="activations")
+        clock.compute(rank, 10e-3)
+    for rank in reversed(range(world_size)):
+        clock.compute(rank, 20e-3)
+        if rank:
+            clock.message(rank, rank - 1, size, 0.5e-3, label="gradients")
+    return clock.trace()
+
+
 def ddp(world_size, steps=2):
     """Backward passes with two buckets, whose all-reduces run beside the rest of the backward pass."""
     events, now = [], 0.0

@@ -13,26 +13,27 @@ from labkit.schedule import Rounds, Schedule
 from .conftest import LESSONS
 
 
-def bare(function: ast.AST) -> str:
-    """The syntax tree without the docstring and the annotations, which the library adds."""
-    function = ast.parse(ast.unparse(function)).body[0]
-    if ast.get_docstring(function) is not None:
-        function.body = function.body[1:] or [ast.Pass()]
-    function.returns = None
-    for argument in ast.walk(function.args):
-        if isinstance(argument, ast.arg):
-            argument.annotation = None
-    return ast.dump(function)
+def bare(definition: ast.AST) -> str:
+    """The syntax tree of a function or class without docstrings and annotations, which the library adds."""
+    definition = ast.parse(ast.unparse(definition)).body[0]
+    for node in ast.walk(definition):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+        if isinstance(node, ast.FunctionDef):
+            node.returns = None
+        if isinstance(node, ast.arg):
+            node.annotation = None
+    return ast.dump(definition)
 
 
 def defined_in(path) -> dict[str, str]:
-    """The functions that a lesson's cells define, by name."""
+    """The functions and classes that a lesson's cells define, by name."""
     found = {}
     for cell in nbformat.read(path, as_version=4).cells:
         if cell.cell_type == "code":
             source = re.sub(r"^(\s*)[%!].*$", r"\1pass", cell.source, flags=re.MULTILINE)
             for node in ast.walk(ast.parse(source)):
-                if isinstance(node, ast.FunctionDef):
+                if isinstance(node, ast.FunctionDef | ast.ClassDef):
                     found.setdefault(node.name, bare(node))
     return found
 
