@@ -6,6 +6,7 @@ arXiv 1909.08053, section 3.
 
 import copy
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -18,11 +19,11 @@ class CopyToRanks(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx, x):
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
         return x.view_as(x)
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
         total = grad.clone()
         dist.all_reduce(total)
         return total
@@ -35,13 +36,13 @@ class SumOverRanks(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx, part):
+    def forward(ctx: Any, part: torch.Tensor) -> torch.Tensor:
         total = part.clone()
         dist.all_reduce(total)
         return total
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
         return grad
 
 
@@ -77,5 +78,5 @@ class TensorParallel(torch.nn.Module):
         ones = [1] * (last.weight.dim() - 2)  # the pixels of a convolution
         self.bias = torch.nn.Parameter(last.bias.detach().clone().view(-1, *ones))
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         return SumOverRanks.apply(self.part(CopyToRanks.apply(x))) + self.bias

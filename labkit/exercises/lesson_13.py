@@ -211,7 +211,7 @@ def cut_for_memory(sizes, ranks):
 LESSON = Lesson(
     number="13",
     title="Cut the model by layers",
-    predictions=(Prediction("idle_percent", "%"),),
+    predictions=(Prediction("ranks_idle", "%"),),
     exercises=(FINE_TUNE, CUT_FOR_MEMORY),
     questions=(
         Question(
