@@ -40,9 +40,9 @@ def pytest(*arguments: str) -> tuple[str, ...]:
 NOTEBOOKS = Part("notebooks", 8, pytest("--nbval", "--nbval-cell-timeout=120", "notebooks"))
 
 EVERYWHERE = " and ".join(f"not {marker}" for marker in ELSEWHERE)
-UNIT = Part("unit", 8.5, pytest("tests", "--ignore=tests/faults", "--ignore=tests/mpi", "-m", EVERYWHERE))
-MPI = Part("mpi", 4, pytest("tests/mpi", "-m", EVERYWHERE))
-FAULTS = Part("faults", 5.5, pytest("tests/faults", "-s", "-m", EVERYWHERE))
+UNIT = Part("unit", 7, pytest("tests", "--ignore=tests/faults", "--ignore=tests/mpi", "-m", EVERYWHERE))
+MPI = Part("mpi", 3.5, pytest("tests/mpi", "-m", EVERYWHERE))
+FAULTS = Part("faults", 4.5, pytest("tests/faults", "-s", "-m", EVERYWHERE))
 
 
 def measured(part: Part, minutes: float) -> Part:
@@ -58,7 +58,7 @@ PARTS = {
         UNIT,
         MPI,
         FAULTS,
-        replace(NOTEBOOKS, minutes=6.5),
+        replace(NOTEBOOKS, minutes=5),
     ),
     "test-all": (
         Part("browser", 4, pytest("tests", "-m", "browser")),
@@ -67,7 +67,7 @@ PARTS = {
         Part("hosts", 8, pytest("tests", "-m", "hosts")),
         Part("slurm", 7, pytest("tests", "-m", "slurm")),
         Part("othermpi", 15, pytest("tests", "-m", "othermpi")),
-        replace(NOTEBOOKS, name="notebooks, once more", minutes=6.5),
+        replace(NOTEBOOKS, name="notebooks, once more", minutes=5),
     ),
     "faults": (FAULTS,),
     "coverage": (
