@@ -10,13 +10,20 @@ from labkit import algorithms
 from labkit.errors import LabError
 from labkit.inline import inlined
 from labkit.schedule import Rounds, Schedule
+from labkit.trace import Trace
 
-TAUGHT = [
-    name
-    for name in algorithms.__all__
-    if inspect.signature(getattr(algorithms, name)).return_annotation not in (Schedule, Rounds)
-]
-"""Schedules are for labkit's own runner, which a script does not have."""
+LABKITS_OWN = Schedule, Rounds, Trace
+"""Who makes or takes one of these needs labkit's runner or recorder, which a script does not have."""
+
+
+def is_plain(function):
+    """Whether a script can have it."""
+    signature = inspect.signature(function)
+    types = [signature.return_annotation, *(p.annotation for p in signature.parameters.values())]
+    return not any(type in LABKITS_OWN for type in types)
+
+
+TAUGHT = [name for name in algorithms.__all__ if is_plain(getattr(algorithms, name))]
 
 
 @pytest.mark.parametrize("name", TAUGHT)

@@ -69,7 +69,7 @@ def test_a_process_that_waits_and_is_killed_has_written(measured):
 
 
 def test_who_finds_the_data_locked_does_not_wait_for_ever(monkeypatch, tmp_path):
-    measuring = coverage.Coverage(data_file=str(tmp_path / "data"))
+    measuring = coverage.Coverage(data_file=str(tmp_path / "data"), config_file=False)
     with measuring.collect():
         pass
     monkeypatch.setattr(coverage.Coverage, "current", lambda: measuring)
