@@ -40,9 +40,9 @@ def pytest(*arguments: str) -> tuple[str, ...]:
 NOTEBOOKS = Part("notebooks", 8, pytest("--nbval", "--nbval-cell-timeout=120", "notebooks"))
 
 EVERYWHERE = " and ".join(f"not {marker}" for marker in ELSEWHERE)
-UNIT = Part("unit", 7, pytest("tests", "--ignore=tests/faults", "--ignore=tests/mpi", "-m", EVERYWHERE))
-MPI = Part("mpi", 3.5, pytest("tests/mpi", "-m", EVERYWHERE))
-FAULTS = Part("faults", 4.5, pytest("tests/faults", "-s", "-m", EVERYWHERE))
+UNIT = Part("unit", 8.5, pytest("tests", "--ignore=tests/faults", "--ignore=tests/mpi", "-m", EVERYWHERE))
+MPI = Part("mpi", 2.9, pytest("tests/mpi", "-m", EVERYWHERE))
+FAULTS = Part("faults", 4.1, pytest("tests/faults", "-s", "-m", EVERYWHERE))
 
 
 def measured(part: Part, minutes: float) -> Part:
@@ -54,7 +54,7 @@ PARTS = {
     "test": (
         Part("style", 0.2, ("-m", "ruff", "check")),
         Part("format", 0.2, ("-m", "ruff", "format", "--check")),
-        Part("types", 1.5, ("-m", "mypy")),
+        Part("types", 1, ("-m", "mypy")),
         UNIT,
         MPI,
         FAULTS,
