@@ -63,7 +63,7 @@ PARTS = {
     "test-all": (
         Part("browser", 4, pytest("tests", "-m", "browser")),
         Part("docs", 2, ("-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", ".ci/docs", "build/site")),
-        Part("slow", 12, pytest("tests", "-m", "slow")),
+        Part("slow", 14, pytest("tests", "-m", "slow")),
         Part("hosts", 8, pytest("tests", "-m", "hosts")),
         Part("slurm", 7, pytest("tests", "-m", "slurm")),
         Part("othermpi", 15, pytest("tests", "-m", "othermpi")),
