@@ -14,23 +14,24 @@ import psutil
 class FirstDeath(threading.Thread):
     """Waits, without using the processor, for the first of these processes to end; `pid` is then set.
 
-    It stays None while all live, where two end within one wake-up, and where the system has no pidfd.
+    However late it wakes up: the kernel keeps the ends in their order. It stays None while all live, and
+    where the system has no pidfd.
     """
 
     def __init__(self, processes: Sequence[psutil.Process]):
         super().__init__(name="labkit-first-death", daemon=True)
         self.pid: int | None = None
         self._of = _descriptors(processes)
-        self.start()
+        if self._of:
+            self._ends = select.epoll()
+            for descriptor in self._of:
+                self._ends.register(descriptor, select.EPOLLIN)
+            self.start()
 
     def run(self) -> None:
-        poll = select.poll()
-        for descriptor in self._of:
-            poll.register(descriptor, select.POLLIN)
-        if self._of:
-            ended = poll.poll()
-            if len(ended) == 1:
-                self.pid = self._of[ended[0][0]]
+        [(first, _)] = self._ends.poll(maxevents=1)  # the head of the kernel's list; `poll` has no order
+        self.pid = self._of[first]
+        self._ends.close()
         for descriptor in self._of:
             os.close(descriptor)
 

@@ -1,5 +1,6 @@
 """The kernel tells which process ended first, however fast the others follow."""
 
+import signal
 import subprocess
 import sys
 import time
@@ -36,18 +37,39 @@ def test_the_first_is_named_though_others_follow(sleepers, victim):
     assert watch.pid == sleepers[victim].pid
 
 
+LATE = """
+import sys, psutil
+from labkit.deaths import FirstDeath
+watch = FirstDeath([psutil.Process(int(pid)) for pid in sys.argv[1:]])
+print("watching", flush=True)
+watch.join(10)
+print(watch.pid, flush=True)
+"""
+
+
+@pytest.mark.parametrize("order", [(2, 0, 1), (1, 2, 0), (0, 1, 2)])
+def test_the_first_is_named_though_all_are_gone_when_the_watch_wakes_up(sleepers, order):
+    pids = [str(p.pid) for p in sleepers]
+    watch = subprocess.Popen([sys.executable, "-c", LATE, *pids], stdout=subprocess.PIPE, text=True)
+    assert watch.stdout.readline() == "watching\n"
+    watch.send_signal(signal.SIGSTOP)
+    for place in order:
+        sleepers[place].kill()
+        sleepers[place].wait()
+    watch.send_signal(signal.SIGCONT)
+    assert watch.communicate(timeout=10)[0].split() == [pids[order[0]]]
+
+
 def test_one_that_is_gone_already_is_no_news(sleepers):
     processes = [psutil.Process(p.pid) for p in sleepers]
     sleepers[0].kill()
     sleepers[0].wait()
     watch = FirstDeath(processes)
-    watch.join(5)
-    assert watch.pid is None
+    assert not watch.is_alive() and watch.pid is None
 
 
 def test_nobody_to_watch():
     watch = FirstDeath([])
-    watch.join(5)
     assert not watch.is_alive() and watch.pid is None
 
 
