@@ -10,14 +10,12 @@ import time
 from pathlib import Path
 
 import ipyparallel as ipp
-import psutil
 from jupyter_core.paths import jupyter_runtime_dir
 from traitlets.config import Config
 
-from labkit import across, keeper, preflight, processes, slurm
+from labkit import across, keeper, obituary, preflight, processes, slurm
 from labkit.errors import LabError
 from labkit.launch import Plan
-from labkit.ranks import Rank
 
 RUNTIME = Path(jupyter_runtime_dir(), "labkit")
 """Where each running lab has a folder of its own, private to the user, named by its id."""
@@ -104,43 +102,9 @@ class Engines:
             self._keeper.wait(5)
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def log(self, lines: int = 15) -> str:
-        """The last lines that the ranks wrote outside of cells."""
-        logs = [*self.folder.glob("log/kept-*.log"), *self.folder.glob("log/ipengine-rank*.log")]
-        text = "\n".join(path.read_text(errors="replace") for path in sorted(logs))
-        return "\n".join(text.strip().splitlines()[-lines:]) or "(their log is empty)"
-
     def is_alive(self) -> bool:
         """Whether controller and mpiexec live; mpiexec ends when any rank has."""
-        return all(processes.is_alive(p) for p in self._vital().values())
-
-    def cause_of_death(self, ranks: tuple[Rank, ...], first: int | None = None) -> str:
-        """Who died first and how, as far as mpiexec tells; `first` is that rank's pid if it is known."""
-        noted = self.folder / keeper.GONE
-        missed = [name for name, process in self._vital().items() if not processes.is_alive(process)]
-        if noted.exists():  # the keeper ends what is left, so by now both may be gone
-            missed = noted.read_text().splitlines()
-        if missed == ["the controller"]:
-            return "the controller died"
-        if lost := [name for name in missed if name.startswith("host ")]:
-            return f"{' and '.join(lost)} cannot be reached any more: is it up, and the network between?"
-        deadline = time.monotonic() + 1.0
-        while processes.is_alive(self._vital()["mpiexec"]) and time.monotonic() < deadline:
-            time.sleep(0.02)  # it writes its report when it has ended the others
-        if self.plan.launcher == "slurm":
-            rank, how = slurm.obituary(self.log(lines=200))
-            return f"{ranks[rank]} died: {how}" if rank >= 0 else "srun died, and the ranks with it"
-        pid, host, how = self.plan.mpi.obituary(self.log(lines=200))
-        dead = [r for r in ranks if r.pid == pid]
-        dead = [r for r in dead if r.host == host] or dead  # two hosts may have a process of that number
-        if not dead:
-            return "mpiexec died, and the ranks with it"
-        dead = [r for r in ranks if r.pid == first] or dead
-        return f"{dead[0]} died: {how}"
-
-    def _vital(self) -> dict[str, psutil.Process | None]:
-        found = keeper.noted(self.folder / keeper.WATCHED) or [None, None]
-        return dict(zip(keeper.VITAL, found, strict=True))
+        return all(processes.is_alive(p) for p in keeper.vital(self.folder).values())
 
     def _start_keeper(self) -> None:
         hosts = [host.name for host in self.plan.placed()]
@@ -193,8 +157,7 @@ class Engines:
         cluster.log = _quiet
         cluster.start_controller_sync(environment={processes.MARK: self.lab_id})
         cluster.start_engines_sync(self.plan.ranks, environment=environment, engine_args=self._engine_args())
-        for path in self.folder.glob("log/ipengine*.log"):  # ipyparallel removes it when mpiexec ends: in a
-            os.link(path, path.with_name(f"kept-{path.name}"))  # notebook before anybody has read who died
+        obituary.keep_report(Path(cluster.engine_set.output_file))
         vital = (cluster.controller.process, cluster.engine_set.process)
         keeper.note(self.folder / keeper.WATCHED, *map(processes.identity, vital))
         try:
@@ -215,13 +178,14 @@ class Engines:
         ]
 
     def _did_not_start(self) -> LabError:
-        found, fix = slurm.why_no_nodes(self.log()) if self.plan.launcher == "slurm" else ("", "")
+        said = obituary.last_lines(self.folder)
+        found, fix = slurm.why_no_nodes(said) if self.plan.launcher == "slurm" else ("", "")
         if found:
             return LabError(f"{self.plan.ranks} ranks started by Slurm", found, fix)
         came = len(self.client.ids) if self.client else 0
         how = f"{self._patience:.0f} s went by" if self.is_alive() else "mpiexec ended"
         return LabError(
             f"{self.plan.ranks} ranks with {self.plan.mpi.name} {self.plan.mpi.version}",
-            f"{came} came up, then {how}; the ranks' last lines:\n{self.log()}",
+            f"{came} came up, then {how}; the ranks' last lines:\n{said}",
             "mend what the last lines say, then start again",
         )

@@ -81,6 +81,11 @@ def noted(file: Path) -> list[psutil.Process | None]:
     return [processes.parse(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
+def vital(folder: Path) -> dict[str, psutil.Process | None]:
+    """The processes without which a lab is dead, by name; None for one that is gone, or has not started."""
+    return dict(zip(VITAL, noted(folder / WATCHED) or [None, None], strict=True))
+
+
 def idle_for(file: Path) -> float:
     """Seconds since the last cell of a shared lab."""
     return time.time() - file.stat().st_mtime if file.exists() else 0.0

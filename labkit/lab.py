@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 
 import ipyparallel as ipp
 
-from labkit import launch, network, ranks, warm
+from labkit import launch, network, obituary, ranks, warm
 from labkit.compare import Comparison, compare
 from labkit.deaths import FirstDeath
 from labkit.engines import Engines
@@ -109,7 +109,7 @@ class Lab:
         if self.is_running():
             warm.require_mine(self._engines.folder)
             return
-        cause = self._engines.cause_of_death(self.ranks, self._first_death.pid)
+        cause = obituary.cause_of_death(self.plan, self._engines.folder, self.ranks, self._first_death.pid)
         self._end()
         self._ended = cause
         raise LabError("a cell on the ranks", cause, "lab.restart(); what cells defined is lost")

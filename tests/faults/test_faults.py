@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from labkit import launch, processes
+from labkit import keeper, launch, processes
 from labkit.cell import CellError, follow, interrupts_noted
 from labkit.errors import LabError
 from labkit.lab import Lab
@@ -61,7 +61,7 @@ def strike(lab, fault):
     if not fault.signal:
         os.kill(os.getpid(), signal.SIGINT)
         return
-    vital = {"rank 1": lab.ranks[1].process(), **lab._engines._vital()}
+    vital = {"rank 1": lab.ranks[1].process(), **keeper.vital(lab._engines.folder)}
     vital[fault.victim].send_signal(getattr(signal, fault.signal))
 
 

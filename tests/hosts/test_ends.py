@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from labkit import launch, processes
+from labkit import keeper, launch, processes
 from labkit.cell import CellError
 from labkit.engines import RUNTIME
 from labkit.errors import LabError
@@ -79,7 +79,7 @@ def test_nothing_is_left_after_kill_9(box, pair, victim):
     lab = pair()
     lab_id = lab._engines.lab_id
     assert box.processes(NAMES[0]) and box.processes(NAMES[1])
-    lab._engines._vital()[victim].kill()
+    keeper.vital(lab._engines.folder)[victim].kill()
     box.wait_until_empty(5)
     with pytest.raises(LabError, match=victim):
         lab.require_running()
