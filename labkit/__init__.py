@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from labkit.errors import LabError
     from labkit.exercises import ask, check, hint, predict, progress, solution
-    from labkit.lab import Lab, start
+    from labkit.lab import Lab
+    from labkit.notebook import start
     from labkit.trace import Trace
 
 __version__ = "0.1.0"
@@ -18,7 +19,12 @@ __all__ = [
     "Lab", "LabError", "Trace", "ask", "check", "hint", "predict", "progress", "solution", "start",
 ]  # fmt: skip
 
-_HOME = {"Lab": "labkit.lab", "LabError": "labkit.errors", "Trace": "labkit.trace", "start": "labkit.lab"}
+_HOME = {
+    "Lab": "labkit.lab",
+    "LabError": "labkit.errors",
+    "Trace": "labkit.trace",
+    "start": "labkit.notebook",
+}
 _HOME |= dict.fromkeys(("ask", "check", "hint", "predict", "progress", "solution"), "labkit.exercises")
 
 

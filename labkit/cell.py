@@ -12,6 +12,7 @@ from ipyparallel import AsyncResult
 from ipyparallel.error import RemoteError
 
 from labkit import report, watch
+from labkit.control import ask_states
 
 LOOK_AFTER = 0.25
 """Seconds between two looks at what the ranks do; a shorter cell is never looked at."""
@@ -133,7 +134,7 @@ def _wait(lab, result, deadline, watch_it, interrupted) -> watch.Diagnosis | Non
 
 def states(lab, said: tuple[report.Said, ...]) -> tuple[watch.State, ...]:
     """What every rank of the lab does now, about a cell in which the ranks have said that much."""
-    told = lab.ask_states([s.rank for s in said if not s.done])
+    told = ask_states(lab, [s.rank for s in said if not s.done])
     by_rank = {s.rank: s for s in said}
     return tuple(told.get(r.rank) or _state(r.rank, by_rank.get(r.rank)) for r in lab.ranks)
 
@@ -177,7 +178,7 @@ def _out_of_reach(lab, left: list[int]) -> tuple[watch.State, ...]:
     """Their states if all of these ranks wait in a backend that hears no interrupt, else nothing."""
     if any(lab.ranks[rank].backend == "mpi" for rank in left):
         return ()
-    told = tuple(lab.ask_states(left, AGAIN).values())
+    told = tuple(ask_states(lab, left, AGAIN).values())
     return told if all(state.doing == watch.WAITING for state in told) else ()
 
 

@@ -1,20 +1,12 @@
-"""A lab is a running set of ranks: start it, run cells on it, stop it.
-
->>> import labkit
->>> lab = labkit.start(4)       # returns when every rank is ready to communicate
->>> lab[:]["rank"]
-[0, 1, 2, 3]
->>> lab.stop()
-"""
+"""A lab is a running set of ranks: run cells on it, give it new ranks, stop it."""
 
 import atexit
-import signal
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from contextlib import AbstractContextManager
 
 import ipyparallel as ipp
 
-from labkit import launch, network, obituary, ranks, warm
+from labkit import control, launch, network, obituary, px, ranks, warm
 from labkit.compare import Comparison, compare
 from labkit.deaths import FirstDeath
 from labkit.engines import Engines
@@ -25,47 +17,9 @@ from labkit.spare import Spare
 from labkit.trace import Trace
 from labkit.traced import Last, traced
 from labkit.view import View
-from labkit.watch import State
 
 CALL_DEADLINE = 30.0
 """Seconds within which idle ranks do what labkit itself asks of them."""
-
-_lab: "Lab | None" = None
-
-
-def start(
-    ranks: int | None = None,
-    *,
-    hosts: str | Sequence[str] | None = None,
-    launcher: str | None = None,
-    backend: str = "auto",
-    mpi: str = "auto",
-    device: str = "auto",
-) -> "Lab":
-    """Start ranks and return when all are ready to communicate. Lesson 00 meets them.
-
-    `hosts` names other machines and their slots, as "miriad2a:2,miriad2b:2", or a file of them; see
-    cluster/ssh. A second call returns the same lab with clean namespaces, and with new ranks only if it asks
-    for others. Raises LabError if the request makes no sense or if the ranks do not come up.
-    """
-    global _lab
-    plan = launch.plan(ranks, hosts=hosts, launcher=launcher, backend=backend, mpi=mpi, device=device)
-    if _lab is None:
-        _lab = Lab(plan)
-    elif _lab.is_running() and _lab.plan == plan:
-        _lab.take_over()
-    else:
-        _lab.stop()
-        _lab.plan = plan
-        _lab.restart()
-    return _lab
-
-
-def running(asked: str) -> "Lab":
-    """The lab that `start` returned. LabError if there is none yet."""
-    if _lab is None:
-        raise LabError(asked, "no lab was started in this notebook", "lab = labkit.start(4)")
-    return _lab
 
 
 class Lab:
@@ -120,7 +74,7 @@ class Lab:
         self.interrupt()
         self.recover()
         self._call("clean")
-        self._register_magics()
+        px.register(self)
 
     def restart(self, ranks: int | None = None) -> "Lab":
         """Replace the ranks by new ones, of another count if asked. What cells defined is lost."""
@@ -132,25 +86,7 @@ class Lab:
 
     def interrupt(self, targets: Collection[int] | None = None) -> None:
         """Raise KeyboardInterrupt in what these ranks run (default: all). Idle ranks ignore it."""
-        if self.plan.is_remote:
-            wanted = [r.rank for r in self.ranks if targets is None or r.rank in targets]
-            self.client._send_control_request(wanted, "labkit_interrupt_request", {}, block=False)
-            return
-        for r in self.ranks:
-            process = r.process()
-            if process is not None and (targets is None or r.rank in targets):
-                process.send_signal(signal.SIGINT)
-
-    def ask_states(self, targets: list[int], timeout: float = 1.0) -> dict[int, State]:
-        """What these ranks do at this moment; empty if they do not all answer in `timeout` seconds."""
-        if not targets:
-            return {}
-        asked = self.client._send_control_request(targets, "labkit_state_request", {}, block=False)
-        try:
-            told = [State(**reply["content"]["state"]) for reply in asked.result(timeout)]
-        except TimeoutError:
-            return {}
-        return {state.rank: state for state in told}
+        control.interrupt(self, targets)
 
     def recover(self) -> None:
         """Make the process group usable again after an interrupt, on every rank at once."""
@@ -171,14 +107,7 @@ class Lab:
         ring, broadcast, reduce and barrier as a tree; others raise a LabError. It never makes messages
         faster. Returns the limits, for `labkit.simulate`; None without. LabError for a backend but "mpi".
         """
-        wanted = network.network(bandwidth, latency)
-        self.require_running()
-        others = {r.backend for r in self.ranks} - {"mpi"}
-        if others:
-            found = f"the backend is {', '.join(sorted(others))}: its messages cannot be held back"
-            raise LabError("a slower network", found, 'labkit.start(backend="mpi")')
-        self._call("limit_network", wanted.bandwidth, wanted.alpha)
-        return wanted if bandwidth or latency else None
+        return network.limit(self, bandwidth, latency)
 
     def stop(self) -> None:
         """End every process of this lab. A second call does nothing."""
@@ -214,7 +143,7 @@ class Lab:
         return ranks.html(self.status())
 
     def _end(self) -> None:
-        """The same, but for the spare ranks."""
+        """End the ranks; the spare ones stay."""
         engines, self._engines = self._engines, None
         self._ended = "this lab is stopped"
         if engines is not None:
@@ -238,7 +167,7 @@ class Lab:
             raise
         if adopted:
             self.take_over()
-        self._register_magics()
+        px.register(self)
         self.spare.prepare(self.plan, self._engines, tuple(r.pid for r in self.ranks))
         self._rest()
 
@@ -248,16 +177,6 @@ class Lab:
 
     def _call(self, function: str, *arguments) -> list:
         return self[:].apply_async(_on_rank, function, *arguments).get(CALL_DEADLINE)
-
-    def _register_magics(self) -> None:
-        """%%px in this notebook or IPython session, if there is one."""
-        from IPython import get_ipython
-
-        shell = get_ipython()
-        if shell is not None:
-            from labkit.px import PxMagics
-
-            shell.register_magics(PxMagics(shell, self))
 
     def _state(self, r: Rank) -> str:
         if self._engines is None:

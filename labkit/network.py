@@ -24,6 +24,18 @@ def network(bandwidth: str | None = None, latency: str | None = None) -> Network
     )
 
 
+def limit(lab, bandwidth: str | None, latency: str | None) -> Network | None:
+    """Hold the messages of a lab's ranks back, as `Lab.network` promises."""
+    wanted = network(bandwidth, latency)
+    lab.require_running()
+    others = {r.backend for r in lab.ranks} - {"mpi"}
+    if others:
+        found = f"the backend is {', '.join(sorted(others))}: its messages cannot be held back"
+        raise LabError("a slower network", found, 'labkit.start(backend="mpi")')
+    lab._call("limit_network", wanted.bandwidth, wanted.alpha)
+    return wanted if bandwidth or latency else None
+
+
 def _bandwidth(text: str) -> float:
     """Bytes per second."""
     found = re.fullmatch(_NUMBER + r"([kMG]?)(bit|B)/s\s*", str(text))

@@ -9,6 +9,7 @@ and `--signal-on-interrupt` (it is SIGINT, and then labkit's verdict).
 from contextlib import nullcontext
 
 from ipyparallel.client.magics import ParallelMagics, exec_args, output_args
+from IPython import get_ipython
 from IPython.core import magic_arguments
 from IPython.display import display
 
@@ -78,3 +79,10 @@ class PxMagics(ParallelMagics):
         if trace is not None and trace.events:
             display(trace.plot())
         outcome.raise_for_failure()
+
+
+def register(lab) -> None:
+    """%%px runs on this lab from now on, in the notebook or IPython session, if there is one."""
+    shell = get_ipython()
+    if shell is not None:
+        shell.register_magics(PxMagics(shell, lab))

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
 from labkit import live, report, watch
+from labkit.control import ask_states
 from labkit.table import aligned
 
 COLUMNS = ("rank", "state", "waits for or computes")
@@ -59,8 +60,9 @@ class View:
 
     def rest(self) -> None:
         """Show the ranks of the lab between two cells."""
-        told = self._lab.ask_states([r.rank for r in self._lab.ranks]) if self._lab.is_running() else {}
-        rows = self._lab.status()
+        lab = self._lab
+        told = ask_states(lab, [r.rank for r in lab.ranks]) if lab.is_running() else {}
+        rows = lab.status()
         tiles = (Tile(row[0], row[1], row[-1], memory=_memory(told.get(row[0]))) for row in rows)
         self._show(tuple(tiles), "no cell runs")
 

@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from labkit.control import ask_states
 from labkit.watch import COMPUTING, WAITING
 
 CELLS = {
@@ -35,7 +36,7 @@ def test_state(labs, name):
     try:
         deadline = time.monotonic() + 10
         while True:
-            told = lab.ask_states([0, 1])
+            told = ask_states(lab, [0, 1])
             if set(told) == {0, 1} and told[0].doing == doing and told[0].place:
                 break
             assert time.monotonic() < deadline, told

@@ -32,7 +32,7 @@ def check(name: str) -> None:
 
     >>> labkit.check("swap")
     """
-    from labkit.lab import running
+    from labkit.notebook import running
 
     verdict = grade(running(f"check({name!r})"), exercise_named(name))
     if verdict.solved:

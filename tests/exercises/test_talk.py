@@ -50,13 +50,13 @@ def test_what_is_no_number_is_refused(value):
 
 @pytest.mark.parametrize("call", [labkit.predict, labkit.ask, labkit.hint, labkit.solution, labkit.check])
 def test_an_unknown_name_is_told_which_there_are(call, monkeypatch):
-    monkeypatch.setattr("labkit.lab.running", lambda asked: None)
+    monkeypatch.setattr("labkit.notebook.running", lambda asked: None)
     with pytest.raises(LabError, match="there is none\nfix:   one of"):
         call("no such thing")
 
 
 def test_a_check_needs_a_lab(monkeypatch):
-    monkeypatch.setattr("labkit.lab._lab", None)
+    monkeypatch.setattr("labkit.notebook._lab", None)
     with pytest.raises(LabError, match="no lab was started"):
         labkit.check("swap")
 

@@ -11,6 +11,7 @@ import pytest
 import zmq
 from jupyter_client.session import Session
 
+from labkit.control import ask_states
 from tests.faults.test_faults import run
 
 pytestmark = pytest.mark.hosts
@@ -61,7 +62,7 @@ def test_neither_cells_nor_outputs_nor_keys_are_seen_on_the_network(pair, captur
         run(lab, f"raise ValueError('{words['error']}')")
     lab[:]["variable"] = words["variable"]
     assert lab[:]["variable"] == [words["variable"]] * 2
-    assert lab.ask_states([0, 1], timeout=5.0)
+    assert ask_states(lab, [0, 1], timeout=5.0)
     engine_file = json.loads((lab._engines.folder / "security" / "ipcontroller-engine.json").read_text())
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as in_clear:
         in_clear.bind((lab._engines._address, 0))

@@ -1,0 +1,34 @@
+"""What reaches ranks while they run a cell: an interrupt, and the question what they do.
+
+`labkit.rank` answers such requests in a thread of its own, beside the cell.
+"""
+
+import signal
+from collections.abc import Collection
+
+from labkit.watch import State
+
+
+def interrupt(lab, targets: Collection[int] | None = None) -> None:
+    """Raise KeyboardInterrupt in what these ranks run (default: all). Idle ranks ignore it."""
+    wanted = [r for r in lab.ranks if targets is None or r.rank in targets]
+    if lab.plan.is_remote:
+        numbers = [r.rank for r in wanted]
+        lab.client._send_control_request(numbers, "labkit_interrupt_request", {}, block=False)
+        return
+    for r in wanted:
+        process = r.process()
+        if process is not None:
+            process.send_signal(signal.SIGINT)
+
+
+def ask_states(lab, targets: list[int], timeout: float = 1.0) -> dict[int, State]:
+    """What these ranks do at this moment; empty if they do not all answer in `timeout` seconds."""
+    if not targets:
+        return {}
+    asked = lab.client._send_control_request(targets, "labkit_state_request", {}, block=False)
+    try:
+        told = [State(**reply["content"]["state"]) for reply in asked.result(timeout)]
+    except TimeoutError:
+        return {}
+    return {state.rank: state for state in told}
