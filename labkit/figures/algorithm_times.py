@@ -2,8 +2,7 @@
 
 from matplotlib.ticker import LogLocator, StrMethodFormatter
 
-from labkit.figures.curves import DASHES
-from labkit.figures.style import WAIT, figure, in_style
+from labkit.figures.style import DASHES, WAIT, figure, in_style
 from labkit.figures.units import size
 
 MARKERS = "os^D"

@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from labkit.figures.curves import DASHES, GREYS
-from labkit.figures.style import figure, in_style
+from labkit.figures.style import figure, in_style, line
 
 
 @in_style
@@ -22,9 +21,9 @@ def backup_workers(
     finding = f"Most gradients per second with {where}"
     made, axes = figure(title or finding, width=8.0, height=3.2)
     for number, (name, rate) in enumerate(rates.items()):
-        look = {"color": GREYS[number % 4], "linewidth": 1.5}
-        axes.plot(backups, rate, linestyle=DASHES[number % 4], **look, label=name)
-        axes.plot(backups[best[name]], rate[best[name]], "o", markersize=8, mfc="white", **look)
+        axes.plot(backups, rate, **line(number), label=name)
+        place = best[name]
+        axes.plot(backups[place], rate[place], **line(number), marker="o", markersize=8, mfc="white")
     axes.set(xlabel="backup workers b", ylabel="gradients used per second", ylim=(0, None))
     axes.legend(loc="lower right", title="a late worker")
     return made

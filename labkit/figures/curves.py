@@ -5,11 +5,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from labkit.figures.style import figure, in_style
+from labkit.figures.style import figure, in_style, line_of_many
 
-DASHES = ("-", "--", ":", "-.")
-GREYS = ("black", "0.35", "0.55", "0.7")
-"""No colours: those are the ranks'. Four dashes in four greys tell sixteen runs apart."""
 APART = 0.17
 """Inches between the names of two curves, at least."""
 
@@ -50,8 +47,7 @@ def curves(runs: Mapping[str, tuple[Sequence[float], Sequence[float]]], title: s
 def _line(number):
     if number == 0:
         return {"color": "0.8", "lw": 6, "solid_capstyle": "round", "zorder": 1}
-    dash, grey = (number - 1) % len(DASHES), (number - 1) // len(DASHES) % len(GREYS)
-    return {"color": GREYS[grey], "ls": DASHES[dash], "lw": 1.5}
+    return line_of_many(number - 1)
 
 
 def _names(axes, ends, apart):

@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from labkit.figures.curves import DASHES, GREYS
-from labkit.figures.style import figure, in_style
+from labkit.figures.style import figure, in_style, line
 
 FLOOR = 1e-8
 """What is smaller than float32 can tell from zero is drawn here."""
@@ -22,8 +21,7 @@ def errors_by_update(runs: Mapping[str, Sequence[float]], title: str | None = No
     finding = f"Only {', '.join(lost)} leaves the minimum" if lost else "All runs come to the minimum"
     made, axes = figure(title or finding, width=8.0, height=3.2)
     for number, (name, errors) in enumerate(sorted(runs.items(), key=lambda item: item[1][-1])):
-        look = {"color": GREYS[number % 4], "linestyle": DASHES[number % 4], "linewidth": 1.5}
-        axes.plot(range(1, len(errors) + 1), np.maximum(errors, FLOOR), **look, label=name)
+        axes.plot(range(1, len(errors) + 1), np.maximum(errors, FLOOR), **line(number), label=name)
     axes.set(xlabel="updates", ylabel="distance from the minimum", yscale="log")
     axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=10)
     return made

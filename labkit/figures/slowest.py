@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
 
-from labkit.figures.curves import DASHES, GREYS
-from labkit.figures.style import figure, in_style
+from labkit.figures.style import figure, in_style, line
 
 
 @in_style
@@ -24,8 +23,7 @@ def slowest(
     finding = f"{workers[-1]:,} workers wait {means[most][-1]:.0f} times a gradient's mean time ({most})"
     made, axes = figure(title or finding, width=8.0, height=3.4)
     for number, (name, times) in enumerate(means.items()):
-        look = {"color": GREYS[number % 4], "linestyle": DASHES[number % 4], "linewidth": 1.5}
-        axes.plot(workers, times, **look, label=f"{name}, simulated")
+        axes.plot(workers, times, **line(number), label=f"{name}, simulated")
     axes.plot(list(measured), list(measured.values()), "o", color="black", mfc="white", label="on ranks")
     axes.set(xscale="log", xlabel="workers", ylabel="step time / gradient time", ylim=(0, None))
     axes.set_xticks(workers, [f"{n:,}" for n in workers])

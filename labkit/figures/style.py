@@ -8,6 +8,7 @@ the theme, and black text on white is legible in both.
 """
 
 from textwrap import fill
+from typing import Any
 
 import matplotlib.pyplot as plt
 import matplotlib.style
@@ -19,6 +20,9 @@ WAIT = "#E2E2E2"
 QUIET = "#595959"
 """The grey of text that may be overlooked; still 4.5 to 1 on `WAIT`."""
 COMMUNICATION_ALPHA = 0.5
+DASHES = ("-", "--", ":", "-.")
+GREYS = ("black", "0.35", "0.55", "0.7")
+"""For curves that are no rank's: colours are the ranks'."""
 LETTERS_PER_INCH = 10
 """Of a title, so that a long one is broken into lines."""
 _STYLE = {
@@ -53,6 +57,16 @@ class CourseFigure(Figure):
 def rank_colour(rank: int) -> str:
     """The colour of a rank in every figure of the course: rank 0 is blue, rank 1 orange."""
     return RANK_COLOURS[rank % len(RANK_COLOURS)]
+
+
+def line(number: int) -> dict[str, Any]:
+    """The look of one of up to four curves: each has a grey and a dash of its own."""
+    return {"color": GREYS[number % 4], "linestyle": DASHES[number % 4], "linewidth": 1.5}
+
+
+def line_of_many(number: int) -> dict[str, Any]:
+    """The same for up to sixteen: four dashes in one grey, then in the next."""
+    return line(number) | {"color": GREYS[number // 4 % 4]}
 
 
 def half_opaque(colour) -> tuple[float, ...]:

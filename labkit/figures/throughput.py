@@ -6,8 +6,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, StrMethodFormatter
 
-from labkit.figures.curves import DASHES, GREYS
-from labkit.figures.style import figure, in_style
+from labkit.figures.style import figure, in_style, line_of_many
 
 MARKERS = "os^Dv"
 
@@ -28,9 +27,9 @@ def throughput(
     ends: dict[str, tuple[float, list[str]]] = {}
     for number, (name, seconds) in enumerate(predicted.items()):
         rates, marks = (np.divide(workers, times) for times in (seconds, simulated[name]))
-        grey, dash = GREYS[number // len(DASHES)], DASHES[number % len(DASHES)]
-        axes.plot(workers, rates, color=grey, linestyle=dash, linewidth=1.3)
-        axes.plot(workers, marks, MARKERS[number % len(MARKERS)], color=grey, mfc="white")
+        look = line_of_many(number)
+        axes.plot(workers, rates, **look | {"linewidth": 1.3})
+        axes.plot(workers, marks, MARKERS[number % len(MARKERS)], color=look["color"], mfc="white")
         ends.setdefault(f"{rates[-1]:.2g}", (rates[-1], []))[1].append(name)
     for end, names in ends.values():  # curves that end together have one text
         place = {"xytext": (8, 0), "textcoords": "offset points", "va": "center"}

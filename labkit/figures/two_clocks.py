@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
 
-from labkit.figures.curves import DASHES, GREYS
-from labkit.figures.style import figure, in_style
+from labkit.figures.style import figure, in_style, line
 
 
 @in_style
@@ -23,10 +22,9 @@ def two_clocks(runs: Mapping[str, Sequence[tuple[float, float]]], title: str | N
     updates = min(map(len, runs.values()))
     seconds = min(run[-1][0] for run in runs.values())
     for number, (name, run) in enumerate(sorted(runs.items(), key=lambda item: rates[item[0]])):
-        look = {"color": GREYS[number % 4], "linestyle": DASHES[number % 4], "linewidth": 1.5}
-        by_update.plot(range(1, updates + 1), [loss for _, loss in run[:updates]], **look, label=name)
+        by_update.plot(range(1, updates + 1), [loss for _, loss in run[:updates]], **line(number), label=name)
         inside = [point for point in run if point[0] <= seconds]
-        by_time.plot(*zip(*inside, strict=True), **look)
+        by_time.plot(*zip(*inside, strict=True), **line(number))
     by_update.set(xlabel="updates", ylabel="loss", yscale="log")
     by_time.set(xlabel="time (s)")
     by_update.legend(loc="lower left", fontsize=9)

@@ -17,6 +17,8 @@ from labkit.figures.style import (
     figure,
     half_opaque,
     ink,
+    line,
+    line_of_many,
     place_freely,
     rank_colour,
 )
@@ -49,6 +51,13 @@ def test_compute_communication_and_waiting_of_a_rank_are_told_apart(rank, seen):
     looks = rank_colour(rank), half_opaque(rank_colour(rank)), WAIT, "white"
     for one, other in itertools.combinations(looks, 2):
         assert vision.distance(one, other, seen) > KINDS, (one, other)
+
+
+@pytest.mark.parametrize(("look", "most"), [(line, 4), (line_of_many, 16)])
+def test_curves_that_are_no_ranks_are_told_apart_without_colours(look, most):
+    looks = [look(number) for number in range(most)]
+    assert len({(each["color"], each["linestyle"]) for each in looks}) == most
+    assert all(len(set(matplotlib.colors.to_rgb(each["color"]))) == 1 for each in looks)
 
 
 def test_simulated_vision_is_what_the_names_say():
