@@ -4,6 +4,7 @@ import torch
 from torch.nn import Linear, Sequential, Tanh
 
 from labkit.activations import Activations
+from labkit.algorithms import kept_for_backward
 
 BLOCK = 6 * 5 * 8  # bytes of 6 samples, 5 wide, in float64
 
@@ -20,6 +21,24 @@ def test_input_and_the_output_of_every_layer_are_stored_once():
     output.sum().backward()
     del output
     assert (stored.now, stored.peak) == (0, 3 * BLOCK)
+
+
+def test_after_one_forward_pass_it_is_the_measure_of_lesson_13():
+    model, x = network(), torch.randn(6, 5, dtype=torch.float64)
+    with Activations(model) as stored:
+        output = model(x)
+    assert kept_for_backward(model, lambda: model(x))[1] == stored.now
+    del output
+
+
+def test_of_a_view_counts_what_it_shows():
+    model, x = network(), torch.randn(6, 5, dtype=torch.float64, requires_grad=True)
+    whole = x * 1.0
+    with Activations(model) as stored:
+        output = whole[:2].square()
+    assert stored.now == BLOCK / 3
+    assert kept_for_backward(model, lambda: whole[:2].square())[1] == BLOCK
+    del output
 
 
 def test_each_micro_batch_adds_its_own_until_its_backward():
