@@ -66,15 +66,24 @@ def apart(split, whole, rows):
 """
 
 
-@pytest.mark.parametrize("name", ("MLP", "Attention", "Convolutions"))
-@pytest.mark.parametrize("ranks", (1, 2, 3, 4))
-def test_gradients_and_weights_after_steps_are_the_whole_blocks(labs, ask, ranks, name):
-    statements = (
+def in_double(name: str) -> str:
+    """A whole block, its split twin and an input, in float64."""
+    return (
         SETUP
         + f"""
 whole, columns, rows, shape = BLOCKS["{name}"]
 whole = whole.double()
 split, x = TensorParallel(whole, columns, rows), torch.randn(shape, dtype=torch.float64)
+"""
+    )
+
+
+@pytest.mark.parametrize("name", ("MLP", "Attention", "Convolutions"))
+@pytest.mark.parametrize("ranks", (1, 2, 3, 4))
+def test_gradients_and_weights_after_steps_are_the_whole_blocks(labs, ask, ranks, name):
+    statements = (
+        in_double(name)
+        + """
 errors, trained = [], [torch.optim.SGD(model.parameters(), 0.1, 0.9) for model in (split, whole)]
 for _ in range(3):
     found = []
@@ -95,12 +104,9 @@ for _ in range(3):
 @pytest.mark.parametrize("ranks", (2, 3, 4))
 def test_torchs_own_tensor_parallelism_is_the_same(labs, ask, ranks, name):
     statements = (
-        SETUP
-        + f"""
-whole, columns, rows, shape = BLOCKS["{name}"]
-whole = whole.double()
-split, x = TensorParallel(whole, columns, rows), torch.randn(shape, dtype=torch.float64)
-plan = dict.fromkeys(columns, ColwiseParallel()) | {{rows: RowwiseParallel()}}
+        in_double(name)
+        + """
+plan = dict.fromkeys(columns, ColwiseParallel()) | {rows: RowwiseParallel()}
 theirs = parallelize_module(copy.deepcopy(whole), init_device_mesh("cpu", (world_size,)), plan)
 a, b = x.clone().requires_grad_(), x.clone().requires_grad_()
 y, z = split(a), theirs(b)

@@ -30,6 +30,14 @@ for _ in range(world_size - 1):
     dist.send(table[wanted], worker)
 return table[ids]
 """
+TABLE = """\
+if rank > 0:
+    dist.recv(table, 0)
+else:
+    for worker in range(1, world_size):
+        dist.send(table, worker)
+return table[ids]
+"""
 WRONG = {
     "step_on_server": {
         "the mean over all ranks": (
@@ -87,11 +95,7 @@ WRONG = {
             "Put them back",
         ),
         "only the workers lack their order": (ROWS.replace("rows[where]", "rows"), "rank 1 is wrong"),
-        "the whole table": (
-            "if rank > 0:\n    dist.recv(table, 0)\n    return table\n"
-            "for worker in range(1, world_size):\n    dist.send(table, worker)\nreturn table",
-            "This is the whole table",
-        ),
+        "the whole table": (TABLE.replace("table[ids]", "table"), "This is the whole table"),
         "only rank 0 right": (
             ROWS.replace("dist.send(table[wanted], worker)", "dist.send(0 * table[wanted], worker)"),
             "rank 1 is wrong",
@@ -105,29 +109,14 @@ WRONG = {
             ROWS.replace("ids.unique(return_inverse=True)", "ids, slice(None)"),
             "over budget: bytes sent by the busiest rank",
         ),
-        "over budget, the whole table": (
-            "if rank > 0:\n    dist.recv(table, 0)\nelse:\n"
-            "    for worker in range(1, world_size):\n        dist.send(table, worker)\nreturn table[ids]",
-            "over budget: bytes sent by the busiest rank",
-        ),
+        "over budget, the whole table": (TABLE, "over budget: bytes sent by the busiest rank"),
         "over budget, row by row": (
-            """\
-if rank > 0:
-    touched, where = ids.unique(return_inverse=True)
-    rows = torch.empty(len(touched), table.shape[1], dtype=table.dtype)
-    dist.send(torch.tensor(len(touched)), 0)
-    dist.send(touched, 0)
-    for row in rows:
-        dist.recv(row, 0)
-    return rows[where]
-for _ in range(world_size - 1):
-    count = torch.tensor(0)
-    worker = dist.recv(count)
-    wanted = torch.empty(count, dtype=torch.int64)
-    dist.recv(wanted, worker)
-    for n in wanted:
-        dist.send(table[n], worker)
-return table[ids]""",
+            ROWS.replace(
+                "    dist.recv(rows, 0)\n", "    for row in rows:\n        dist.recv(row, 0)\n"
+            ).replace(
+                "    dist.send(table[wanted], worker)\n",
+                "    for n in wanted:\n        dist.send(table[n], worker)\n",
+            ),
             "over budget: messages in all",
         ),
         "over budget, a collective": (
