@@ -37,6 +37,7 @@ myst_heading_anchors = 3
 suppress_warnings = ["myst.header"]  # lessons have their own order of headings
 
 autodoc_typehints = "signature"
+autodoc_inherit_docstrings = False  # torch's refer to pages of its own site
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
 highlight_language = "none"  # for blocks that name none: most are commands and outputs

@@ -13,12 +13,17 @@ SIZES = r"\\[bB]ig+[lrm]?\b"
 """How LaTeX is told the height of a bracket; MathML finds it by itself."""
 
 
+def mathml(formula: str, display: bool) -> str:
+    """A formula inside a line, or one that has lines of its own. MathError if it has what nobody knows."""
+    return tex2mathml(re.sub(SIZES, "", formula), as_block=display)
+
+
 def draw(display: bool):
-    """A visitor of formulas inside a line, or of those that have lines of their own."""
+    """A visitor of formulas of either kind."""
 
     def visit(writer, node):
         try:
-            writer.body.append(tex2mathml(re.sub(SIZES, "", node.astext()), as_block=display))
+            writer.body.append(mathml(node.astext(), display))
         except MathError as error:
             logger.warning("a formula that cannot be drawn: %s", error, location=node)
         raise SkipNode

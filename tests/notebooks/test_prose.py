@@ -5,6 +5,9 @@ Convention: `<!-- source: ... -->` behind a sentence names where a claim comes f
 """
 
 import re
+from pathlib import Path
+
+import pytest
 
 NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?!\w)")
 UNREAD = (
@@ -46,3 +49,23 @@ def test_a_number_that_nobody_shows_is_found(lesson):
         -1
     ].source += "\n\nIt was 98,765.4 times as fast. It took 98,765.4 s. <!-- source: a paper -->"
     assert without_a_cell(lesson) == ["It was 98,765.4 times as fast."]
+
+
+FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$]+)\$", re.DOTALL)
+DOCS = Path(__file__).parents[2] / ".ci" / "docs"
+
+
+def test_the_site_can_draw_its_formulas(prose, monkeypatch):
+    monkeypatch.syspath_prepend(DOCS)
+    from formulas import mathml
+
+    for block, inline in FORMULA.findall(re.sub(r"(?s)```.*?```|`[^`]*`", "", prose)):
+        assert "<math" in mathml(block or inline, bool(block))
+
+
+def test_a_formula_that_cannot_be_drawn_is_found(monkeypatch):
+    monkeypatch.syspath_prepend(DOCS)
+    from formulas import mathml
+
+    with pytest.raises(ValueError, match="Unknown LaTeX command"):
+        mathml(r"1 + \dots + R", False)
