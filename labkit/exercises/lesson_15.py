@@ -1,15 +1,46 @@
 """Lesson 15, Fill the pipeline: its prediction, exercises and questions."""
 
-from itertools import accumulate, combinations, pairwise
+import copy
 
 from labkit.exercises.describe import Answers, Choice, Exercise, Lesson, Limit, Prediction, Question
-from labkit.exercises.judge import compare
+from labkit.exercises.judge import Mistake, compare
 from labkit.exercises.later import dist, torch
-from labkit.schedule.pipeline import Backward, Forward, pipeline_schedule
-from labkit.schedule.pipeline_checks import pipeline_violations
+from labkit.exercises.slots import wrong_slots
 
-WIDTH, SAMPLES = 5, 3
-NO_COLLECTIVE = Limit("collectives", lambda arguments: 0, "Only return your answer; the check does the rest.")
+WIDTH = 5
+"""Numbers in an activation of one sample."""
+
+
+def _network(generator, stages, microbatches, layers=1, samples=3):
+    """Stages, micro-batches and their loss, the same on every rank."""
+
+    def draw(*shape):
+        return torch.randn(shape, dtype=torch.float64, generator=generator)
+
+    def layer():
+        linear = torch.nn.utils.skip_init(torch.nn.Linear, WIDTH, WIDTH, bias=False, dtype=torch.float64)
+        # Orthogonal: what goes in is still felt behind many layers.
+        linear.weight.data = torch.linalg.qr(draw(WIDTH, WIDTH)).Q
+        return linear, torch.nn.LeakyReLU(0.8)
+
+    def loss(output, y):
+        return (output - y).square().mean() / microbatches
+
+    made = [torch.nn.Sequential(*sum((layer() for _ in range(layers)), ())) for _ in range(stages)]
+    return made, list(zip(*draw(2, microbatches, samples, WIDTH), strict=True)), loss
+
+
+def _gradient(stage):
+    found = [p.grad for p in stage.parameters()]
+    return torch.cat([g.flatten() for g in found]) if None not in found else "a parameter without gradient"
+
+
+def _gradients(made, batches, loss):
+    """Of the whole network, stage by stage."""
+    made = copy.deepcopy(made)
+    for x, y in batches:
+        loss(torch.nn.Sequential(*made)(x), y).backward()
+    return [_gradient(stage) for stage in made]
 
 
 def _room(generator, size):
@@ -18,30 +49,8 @@ def _room(generator, size):
     return [(size, 1 + room * int(torch.randint(2, 4, (), generator=generator)), room)] * size
 
 
-def _budget(stages, microbatches, room):
-    return 2 * stages * -(-microbatches // room)
-
-
-def _network(stages, microbatches):
-    """Stages, micro-batches and their loss, the same on every rank."""
-    generator = torch.Generator().manual_seed(microbatches)
-
-    def stage():
-        linear = torch.nn.utils.skip_init(torch.nn.Linear, WIDTH, WIDTH, dtype=torch.float64)
-        for p in linear.parameters():
-            p.data.copy_(torch.randn(p.shape, dtype=torch.float64, generator=generator))
-        return torch.nn.Sequential(linear, torch.nn.Tanh())
-
-    def loss(output, y):
-        return (output - y).square().mean() / microbatches
-
-    made = [stage() for _ in range(stages)]
-    x = torch.randn(2, microbatches, SAMPLES, WIDTH, dtype=torch.float64, generator=generator)
-    return made, list(zip(*x, strict=True)), loss
-
-
-def _gradient(stage):
-    return torch.cat([p.grad.flatten() for p in stage.parameters()])
+def _network_for(stages, microbatches, room):
+    return _network(torch.Generator().manual_seed(microbatches), stages, microbatches)
 
 
 def _executed(arguments, result):
@@ -49,55 +58,18 @@ def _executed(arguments, result):
     from labkit.algorithms.pipeline import run_pipeline
 
     stages, microbatches, room = arguments
-    if not _are_slots(result):
-        return (
-            f"A list of slots for each stage was expected, of Forward(m) and Backward(m); it is {result!r}."
-        )
-    if len(result) != stages:
-        return f"It has slots for {len(result)} stages, not for {stages}."
-    if wrong := pipeline_violations(result, microbatches, room):
-        return str(wrong[0])
-    if late := _late(result, _budget(*arguments)):
-        return late
-    made, batches, loss = _network(stages, microbatches)
+    if wrong := wrong_slots(result, *arguments, most=2 * stages * -(-microbatches // room)):
+        return wrong
+    made, batches, loss = _network_for(*arguments)
     own = dist.get_rank()
     run_pipeline(result[own], made[own], batches, loss, batches[0][0])
     return _gradient(made[own])
 
 
-def _are_slots(result) -> bool:
-    lists = isinstance(result, list | tuple) and all(isinstance(own, list | tuple) for own in result)
-    return lists and all(isinstance(slot, Forward | Backward) for own in result for slot in own)
-
-
-def _late(slots, most) -> str:
-    """Which pass is the first beyond the budget, on the clock of a simulation in which each takes 1."""
-    from labkit.simulate import Network, simulate
-
-    trace = simulate(pipeline_schedule(slots), Network(alpha=0.0, bandwidth=1.0), 0)
-    passes = [event for event in trace.events if event.label[:1] in ("F", "B")]
-    taken = max(event.end for event in passes)
-    if taken <= most:
-        return ""
-    late = min((event for event in passes if event.end > most), key=lambda event: event.start)
-    return (
-        f"It takes {taken:.0f} slots, not at most {most}: "
-        f"rank {late.rank} does {late.label} only in slot {late.start:.0f}."
-    )
-
-
-def _whole(arguments):
-    stages, microbatches, _ = arguments[0]
-    made, batches, loss = _network(stages, microbatches)
-    for x, y in batches:
-        loss(torch.nn.Sequential(*made)(x), y).backward()
-    return [_gradient(stage) for stage in made]
-
-
 def _judged(answers: Answers) -> str:
     told = [found for found in answers.found if isinstance(found, str)]
     if not told:
-        return compare(_whole)(answers)
+        return compare(lambda arguments: _gradients(*_network_for(*arguments[0])))(answers)
     others = len(set(told)) > 1 or len(told) < answers.size
     more = "\nThe ranks differ: every rank must return the slots of all stages." if others else ""
     return f"the schedule is not what was asked for\n  {told[0]}{more}"
@@ -142,98 +114,106 @@ def pipeline_in_room(stages, microbatches, room):
     given=_room,
     answer=_executed,
     judge=_judged,
-    limits=(NO_COLLECTIVE,),
+    limits=(Limit("collectives", lambda arguments: 0, "Only return your answer; the check does the rest."),),
 )
 
 
-def _slowest(seconds, counts):
-    cuts = accumulate(counts, initial=0)
-    return max(sum(seconds[a:b]) for a, b in pairwise(cuts))
+LAYERS, SAMPLES = 10, 64
+"""Of a stage, and of a micro-batch: the activations outweigh weights and gradients."""
 
 
-def _best(seconds, stages):
-    ends = range(1, len(seconds))
-    parts = ((0, *cuts, len(seconds)) for cuts in combinations(ends, stages - 1))
-    return min(_slowest(seconds, [b - a for a, b in pairwise(part)]) for part in parts)
+def _deep(generator, size):
+    """Per rank a stage of its own; micro-batches of which rank 0 uses x and the last rank y; their loss."""
+    microbatches = int(torch.randint(6, 9, (), generator=generator))
+    made, batches, loss = _network(generator, size, microbatches, LAYERS, SAMPLES)
+    return [(stage, batches, loss, batches[0][0]) for stage in made]
 
 
-def _even(layers, stages):
-    return [len(part) for part in torch.arange(layers).tensor_split(stages)]
+def _parts(arguments):
+    return [stage for stage, *_ in arguments], *arguments[0][1:3]
 
 
-def _filled(seconds, stages):
-    """Each stage is filled until it has its share of the time, which leaves too much to the last."""
-    share, counts, time = sum(seconds) / stages, [0], 0
-    for one in seconds:
-        if counts[-1] and time + one > share and len(counts) < stages:
-            counts, time = [*counts, 0], 0
-        counts[-1], time = counts[-1] + 1, time + one
-    return counts
+def _own_input(arguments):
+    """As if every stage went through x, the input of the first one."""
+    made, batches, loss = _parts(copy.deepcopy(arguments))
+    for x, y in batches:
+        gradient = None
+        for stage in reversed(made):
+            own = x.clone().requires_grad_()
+            output = stage(own)
+            (loss(output, y) if stage is made[-1] else output).backward(gradient)
+            gradient = own.grad
+    return [_gradient(stage) for stage in made]
 
 
-def _layers(generator, size):
-    """Times of layers for which neither equal numbers nor filling up to the mean is best."""
-    while True:
-        seconds = torch.randint(1, 10, (9,), generator=generator).tolist()
-        best = _best(seconds, size)
-        if best < min(_slowest(seconds, _even(9, size)), _slowest(seconds, _filled(seconds, size))):
-            return [(seconds, size)] * size
+def _three_stored(arguments):
+    """Bytes: a layer stores its input and what its linear part gives."""
+    return 3 * (2 * LAYERS + 1) * arguments[0][3].nbytes
 
 
-def _balanced(answers: Answers) -> str:
-    seconds, stages = answers.arguments[0]
-    for rank, counts in enumerate(answers.found):
-        whole = isinstance(counts, list) and all(isinstance(c, int) and c > 0 for c in counts)
-        if not whole or len(counts) != stages or sum(counts) != len(seconds):
-            return (
-                f"rank {rank} is wrong: {stages} numbers were expected, 1 or more, with the sum "
-                f"{len(seconds)}; it is {counts!r}"
-            )
-        slowest, best = _slowest(seconds, counts), _best(seconds, stages)
-        if slowest > best:
-            return (
-                f"rank {rank} is wrong: with {counts} layers of {seconds} s the slowest stage takes "
-                f"{slowest} s, and {best} s is possible"
-            )
-    return ""
-
-
-BALANCE = Exercise(
-    task="The slowest stage sets the pace, so cut the layers well. `seconds` holds the time of each layer. "
-    "Return how many layers each of `stages` stages gets, in their order, so that the slowest stage is as "
-    "fast as can be.",
+RECOMPUTING_STEP = Exercise(
+    task="The authors of GPipe store less than our `gpipe`: of each micro-batch only what the stage "
+    "receives. Before its backward pass they compute its forward pass once more. Write such a step: all "
+    "forwards, then all backwards. Leave the gradients in the stage's parameters. The arguments are those of "
+    "`run_pipeline`. Budget: memory for the activations of three micro-batches, and no chain of more than "
+    "$4M + 2K$ messages in which each waits for the one before.",
     stub="""\
-def balance(seconds, stages):
-    ...  # your code: such as [3, 2, 2, 2] for nine layers and four stages
+def recomputing_step(stage, batches, loss, like):
+    ...  # your code: forward_pass and backward_pass may help
 """,
     solution="""\
-from itertools import combinations
-
-def balance(seconds, stages):
-    last, ways = len(seconds), []
-    for cuts in combinations(range(1, last), stages - 1):
-        ends = list(zip((0, *cuts), (*cuts, last)))
-        slowest = max(sum(seconds[a:b]) for a, b in ends)
-        ways.append((slowest, [b - a for a, b in ends]))
-    return min(ways)[1]
+def recomputing_step(stage, batches, loss, like):
+    inputs, sent = [], []
+    with torch.no_grad():
+        for x, y in batches:
+            inputs.append(forward_pass(stage, loss, x, y, like, sent)[0])
+    for x, (_, y) in zip(inputs, batches):
+        output = stage(x)
+        if rank == world_size - 1:
+            output = loss(output, y)
+        backward_pass(x, output, sent)
+    for work in sent:
+        work.wait()
 """,
-    why="A few layers have few ways to be cut: try them all. For hundreds of layers, ask instead whether "
-    "stages of at most t seconds suffice, by filling one after the other, and halve the range of t.",
+    why="A stage keeps M inputs, and the activations of one micro-batch at a time. It pays with a second "
+    "forward pass, for which it need not wait until the gradient comes. torch.utils.checkpoint does the same "
+    "to any part of a network.",
     hints=(
-        "Stages are neighbouring layers: K - 1 cuts between them. How many ways are there to place them?",
-        "itertools.combinations(range(1, len(seconds)), stages - 1) gives all cuts. Take those whose slowest "
-        "stage is the fastest.",
+        "The forwards need no graph: torch.no_grad(). What must be there when the gradient of micro-batch m "
+        "comes?",
+        "forward_pass returns the stage's input first: keep that, drop the output. In the second loop "
+        "output = stage(x) builds the graph, and backward_pass(x, output, sent) goes back through it.",
+        "On the last rank backward_pass wants the loss in place of the output: loss(output, y).",
     ),
-    given=_layers,
-    judge=_balanced,
-    limits=(NO_COLLECTIVE,),
+    given=_deep,
+    answer=lambda arguments, result: _gradient(arguments[0]),
+    judge=compare(
+        lambda arguments: _gradients(*_parts(arguments)),
+        Mistake("Each stage used x from `batches`. That is the input of rank 0 alone.", _own_input),
+        Mistake(
+            "This is the gradient of the last micro-batch alone: they add up.",
+            lambda arguments: _gradients(_parts(arguments)[0], arguments[0][1][-1:], arguments[0][2]),
+        ),
+        tolerance=1e-9,
+    ),
+    limits=(
+        Limit("collectives", lambda arguments: 0, "Messages between neighbours are enough."),
+        Limit("memory", _three_stored, "Of each micro-batch keep what the stage receives, and no graph."),
+        Limit(
+            "steps",
+            lambda arguments: 4 * len(arguments[0][1]) + 2 * len(arguments),
+            "A rank in the middle has 4M messages, and 2K more fill and drain the pipeline. Longer chains "
+            "mean that stages wait for each other: all forwards first.",
+        ),
+    ),
+    uses=("forward_pass", "backward_pass"),
 )
 
 LESSON = Lesson(
     number="15",
     title="Fill the pipeline",
     predictions=(Prediction("idle_percent", "%"),),
-    exercises=(PIPELINE_IN_ROOM, BALANCE),
+    exercises=(PIPELINE_IN_ROOM, RECOMPUTING_STEP),
     questions=(
         Question(
             "You take 1F1B in place of GPipe, with as many micro-batches. What gets smaller?",

@@ -29,6 +29,20 @@ for stage in range(stages):
 return slots
 """
 )
+PIPELINE = SLOTS + "from labkit.algorithms import gpipe, one_forward_one_backward, run_pipeline\n"
+RECOMPUTING = """\
+inputs, sent = [], []
+with torch.no_grad():
+    for x, y in batches:
+        inputs.append(forward_pass(stage, loss, x, y, like, sent)[0])
+for x, (_, y) in zip(inputs, batches):
+    output = stage(x)
+    if rank == world_size - 1:
+        output = loss(output, y)
+    backward_pass(x, output, sent)
+for work in sent:
+    work.wait()
+"""
 EVERY = "every = range(microbatches)\n"
 
 WRONG = {
@@ -111,33 +125,65 @@ return slots""",
             "over budget: collective calls on each rank 1, limit 0",
         ),
     },
-    "balance": {
-        "equal numbers of layers": (
-            "return [len(part) for part in torch.arange(len(seconds)).tensor_split(stages)]",
-            " s is possible",
+    "recomputing_step": {
+        "over budget, nothing computed again": (
+            PIPELINE + "run_pipeline(gpipe(world_size, len(batches))[rank], stage, batches, loss, like)",
+            "in a world of 2, every rank is right, but over budget: bytes of new tensors at once ",
         ),
-        "filled up to the mean": (
+        "over budget, 1F1B": (
+            PIPELINE
+            + "slots = one_forward_one_backward(world_size, len(batches))\n"
+            + "run_pipeline(slots[rank], stage, batches, loss, like)",
+            "Of each micro-batch keep what the stage receives, and no graph.",
+        ),
+        "over budget, one at a time": (
+            PIPELINE
+            + "slots = [s for m in range(len(batches)) for s in (Forward(m), Backward(m))]\n"
+            + "run_pipeline(slots, stage, batches, loss, like)",
+            "in a world of 4, every rank is right, but over budget: messages one after the other ",
+        ),
+        "over budget, the whole batch": (
+            "x, y = (torch.cat(part) for part in zip(*batches))\n"
+            "batches, like = [(x, y)], x\n"
+            "mean = loss\nloss = lambda output, y: mean(output, y) * len(x) / 64\n" + RECOMPUTING,
+            "over budget: bytes of new tensors at once ",
+        ),
+        "over budget, barrier": (
+            RECOMPUTING + "dist.barrier()",
+            "over budget: collective calls on each rank 1, limit 0\nMessages between neighbours are enough.",
+        ),
+        "deadlock": (
             """\
-share, counts, time = sum(seconds) / stages, [0], 0
-for one in seconds:
-    if counts[-1] and time + one > share and len(counts) < stages:
-        counts, time = [*counts, 0], 0
-    counts[-1], time = counts[-1] + 1, time + one
-return counts""",
-            "the slowest stage takes ",
+for x, y in batches:
+    x = torch.empty_like(like)
+    dist.recv(x, (rank - 1) % world_size)
+    dist.send(stage(x).detach(), (rank + 1) % world_size)""",
+            "deadlock: each waits for another\nrank 0 in recv from rank 1, line 4: dist.recv(",
         ),
-        "one layer each": ("return [1] * stages", "2 numbers were expected, 1 or more, with the sum 9"),
-        "an empty stage": ("return [len(seconds)] + [0] * (stages - 1)", "it is [9, 0]"),
-        "only rank 0 right": (
-            "from labkit.exercises.lesson_15 import BALANCE\nnames = {}\nexec(BALANCE.solution, names)\n"
-            "return names['balance'](seconds, stages) if rank == 0 else None",
-            "rank 1 is wrong: 2 numbers were expected, 1 or more, with the sum 9; it is None",
+        "own input": (
+            RECOMPUTING.replace(
+                "like, sent)[0])", "like, sent)[0])\ninputs = [x.clone() for x, _ in batches]"
+            ).replace("output = stage(x)", "output = stage(x.requires_grad_())"),
+            "Each stage used x from `batches`.",
         ),
-        "the time, not the numbers": ("return max(seconds)", "rank 0 is wrong: 2 numbers were expected"),
-        "over budget": (
-            "from labkit.exercises.lesson_15 import BALANCE\nnames = {}\nexec(BALANCE.solution, names)\n"
-            "torch.distributed.barrier()\nreturn names['balance'](seconds, stages)",
-            "over budget: collective calls on each rank 1, limit 0",
+        "only the last": (
+            RECOMPUTING.replace("    output = stage", "    stage.zero_grad()\n    output = stage"),
+            "This is the gradient of the last micro-batch alone",
+        ),
+        "only forward": (
+            RECOMPUTING[: RECOMPUTING.index("for x, (_")],
+            "ranks 0-1 are wrong\n  rank 0 expected ",
+        ),
+        "another order on one rank": (
+            RECOMPUTING.replace(
+                "for x, (_",
+                "if rank == 1:\n    inputs, batches = inputs[::-1], batches[::-1]\nfor x, (_",
+            ),
+            " wrong\n  rank 0 expected ",
+        ),
+        "no loss": (
+            RECOMPUTING.replace("if rank == world_size - 1", "if False"),
+            "grad can be implicitly created only for scalar outputs",
         ),
     },
 }
@@ -162,32 +208,40 @@ while len(done) < 2 * stages * microbatches:
 return slots""",
         "as tuples": TIMED + "return tuple(map(tuple, slots))",
     },
-    "balance": {
-        "how much must the slowest take": """\
-def counts(most):
-    found, time = [0], 0
-    for one in seconds:
-        if time + one > most:
-            found, time = [*found, 0], 0
-        found[-1], time = found[-1] + 1, time + one
-    return found
-most = max(seconds)
-while len(counts(most)) > stages:
-    most += 1
-found = counts(most)
-while len(found) < stages:
-    i = max(range(len(found)), key=found.__getitem__)
-    found[i : i + 1] = [1, found[i] - 1]
-return found""",
-        "the first stage, then the rest": """\
-def best(first, parts):
-    if parts == 1:
-        return sum(seconds[first:]), [len(seconds) - first]
-    ways = []
-    for cut in range(first + 1, len(seconds) - parts + 2):
-        slowest, counts = best(cut, parts - 1)
-        ways.append((max(slowest, sum(seconds[first:cut])), [cut - first, *counts]))
-    return min(ways)
-return best(0, stages)[1]""",
+    "recomputing_step": {
+        "by torch.utils.checkpoint": PIPELINE
+        + """\
+from torch.utils.checkpoint import checkpoint
+slots = gpipe(world_size, len(batches))[rank]
+run_pipeline(slots, lambda x: checkpoint(stage, x, use_reentrant=False), batches, loss, like)""",
+        "1F1B": PIPELINE
+        + """\
+from torch.utils.checkpoint import checkpoint
+slots = one_forward_one_backward(world_size, len(batches))[rank]
+run_pipeline(slots, lambda x: checkpoint(stage, x, use_reentrant=False), batches, loss, like)""",
+        "the last one first": RECOMPUTING.replace("zip(inputs, batches)", "zip(inputs[::-1], batches[::-1])"),
+        "in plain messages": """\
+left, right = rank - 1, rank + 1
+inputs, sending = [], []
+for x, _ in batches:
+    if rank > 0:
+        x = torch.empty_like(like)
+        dist.irecv(x, left).wait()
+    inputs.append(x)
+    if right < world_size:
+        with torch.no_grad():
+            sending.append(dist.isend(stage(x), right))
+while inputs:
+    x, y = inputs.pop(0).requires_grad_(), batches[-1 - len(inputs)][1]
+    output = stage(x)
+    if right < world_size:
+        gradient = torch.empty_like(output)
+        dist.recv(gradient, right)
+        output.backward(gradient)
+    else:
+        loss(output, y).backward()
+    if rank > 0:
+        sending.append(dist.isend(x.grad, left))
+[one.wait() for one in sending]""",
     },
 }
