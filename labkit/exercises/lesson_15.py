@@ -153,10 +153,10 @@ def _three_stored(arguments):
 
 RECOMPUTING_STEP = Exercise(
     task="The authors of GPipe store less than our `gpipe`: of each micro-batch only what the stage "
-    "receives. Before its backward pass they compute its forward pass once more. Write such a step: all "
-    "forwards, then all backwards. Leave the gradients in the stage's parameters. The arguments are those of "
-    "`run_pipeline`. Budget: memory for the activations of three micro-batches, and no chain of more than "
-    "$4M + 2K$ messages in which each waits for the one before.",
+    "receives. Before its backward pass they compute its forward pass once more (recomputation). Write such "
+    "a step: all forwards, then all backwards. Leave the gradients in the stage's parameters. The arguments "
+    "are those of `run_pipeline`. Budget: memory for the activations of three micro-batches, and no chain of "
+    "more than $4M + 2K$ messages in which each waits for the one before.",
     stub="""\
 def recomputing_step(stage, batches, loss, like):
     ...  # your code: forward_pass and backward_pass may help
