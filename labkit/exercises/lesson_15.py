@@ -32,7 +32,9 @@ def _network(generator, stages, microbatches, layers=1, samples=3):
 
 def _gradient(stage):
     found = [p.grad for p in stage.parameters()]
-    return torch.cat([g.flatten() for g in found]) if None not in found else "a parameter without gradient"
+    if any(g is None for g in found):
+        return "a parameter without gradient"
+    return torch.cat([g.flatten() for g in found])
 
 
 def _gradients(made, batches, loss):
