@@ -15,21 +15,18 @@ from labkit.bench.plan import TracePlan, calls
 from labkit.bench.rank import measure
 from labkit.bench.verbs import torch_call
 
-HOOKED = (("group", "Group", "begin_collective"), ("work", "Work", "wait"), ("work", "Work", "finish"))
 
-
-class Hooks:
-    """Recording on, off, or its code not there; all ranks switch together."""
+class Groups:
+    """One group that records, on or off, and one that has no code for it; all ranks switch together."""
 
     def __init__(self):
         labkit.mpi.init()
         from mpi4py import MPI
 
         self.comm = MPI.COMM_WORLD.Dup()
-        self.methods = []
-        for module, name, method in HOOKED:
-            cls = getattr(sys.modules[f"labkit.mpi.{module}"], name)
-            self.methods.append((cls, method, getattr(cls, method), without(cls, method)))
+        self.hooked, self.plain = dist.group.WORLD, dist.new_group()
+        # A class of its own: if another's changed, Python would forget how it runs that one fast.
+        self.plain.__class__ = plain_classes()[-1]
 
     def switch(self, name: str) -> None:
         """Let a "without", "off" or "on" begin."""
@@ -37,8 +34,18 @@ class Hooks:
 
         self.comm.Barrier()
         record.records = [] if name == "on" else None
-        for cls, method, hooked, plain in self.methods:
-            setattr(cls, method, plain if name == "without" else hooked)
+
+    def call(self, name: str, nbytes: int):
+        return torch_call("all_reduce", nbytes, self.plain if name == "without" else self.hooked)
+
+
+def plain_classes() -> tuple[type, type]:
+    """Those of a work and a group, without what asks about recording."""
+    from labkit.mpi.verbs import MPIProcessGroup
+    from labkit.mpi.work import Work
+
+    work = without(Work, "wait", "finish")
+    return work, without(MPIProcessGroup, "begin_collective", Work=work)
 
 
 class _Cut(ast.NodeTransformer):
@@ -47,29 +54,33 @@ class _Cut(ast.NodeTransformer):
         return None if "record" in ast.unparse(node.test) else node
 
 
-def without(cls: type, method: str):
-    """The method compiled from its own source, without what asks about recording."""
-    function = getattr(cls, method)
-    tree = _Cut().visit(ast.parse(textwrap.dedent(inspect.getsource(function))))
-    found = {}
-    exec(compile(tree, inspect.getsourcefile(function), "exec"), function.__globals__, found)
-    return found[method]
+def without(cls: type, *methods: str, **names) -> type:
+    """A class like `cls`, its methods compiled from their source less what asks about recording.
+
+    What they find under one of `names` is what is given here.
+    """
+    cut: dict = {}
+    for method in methods:
+        function = getattr(cls, method)
+        tree = _Cut().visit(ast.parse(textwrap.dedent(inspect.getsource(function))))
+        exec(compile(tree, inspect.getsourcefile(function), "exec"), function.__globals__ | names, cut)
+    return type(cls.__name__, (cls,), cut)
 
 
 def main(path: str, output: str) -> None:
     """Measure the plan in the file `path`; rank 0 writes the rows to the file `output`."""
     torch.set_num_threads(1)
     plan = TracePlan(**json.loads(Path(path).read_text()))
-    hooks, rows = Hooks(), []
+    groups, rows = Groups(), []
     from labkit.mpi.world import existing
 
     for checked in (False, True):
         for nbytes in plan.sizes:
             existing().checked = checked
             seconds = measure(
-                hooks,
+                groups,
                 ("without", "off", "on"),
-                lambda name, nbytes=nbytes: torch_call("all_reduce", nbytes, dist.group.WORLD),
+                lambda name, nbytes=nbytes: groups.call(name, nbytes),
                 calls(nbytes),
                 plan.rounds,
             )
