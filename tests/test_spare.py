@@ -56,6 +56,7 @@ def run(lab, code):
     return [s.words() for s in follow(lab, lab[:].execute(code, silent=False, block=False)).said]
 
 
+@pytest.mark.slow
 def test_preparation_stands_still_while_a_cell_runs(lab):
     wait_until(lambda: ranks(spares(lab)))
     lab.require_running()

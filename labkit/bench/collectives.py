@@ -45,7 +45,7 @@ def table(document: dict) -> str:
 def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(prog="labkit bench collectives", description=__doc__.splitlines()[0])
     p.add_argument("--ranks", type=int, default=2)
-    p.add_argument("--launches", type=int, help="interleaved launches; 5, or 3 with --quick")
+    p.add_argument("--launches", type=int, help="interleaved launches; 5, or 1 with --quick")
     p.add_argument("--quick", action="store_true", help="fewer sizes, rounds and launches")
     p.add_argument("--verbs", help="only these, separated by commas")
     p.add_argument("--json", type=Path, metavar="FILE")
@@ -56,7 +56,7 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: list[str] | None = None) -> int:
     """Print the table."""
     options = parser().parse_args(argv)
-    launches = options.launches or (3 if options.quick else 5)
+    launches = options.launches or (1 if options.quick else 5)
     wanted = plan(options.quick, options.verbs.split(",") if options.verbs else None)
     before, found = circumstances(), []
     for i in range(launches):

@@ -136,12 +136,12 @@ def main(argv: list[str] | None = None) -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="labkit bench ready", description=__doc__.splitlines()[0])
     parser.add_argument("--ranks", type=int, default=4)
-    parser.add_argument("--rounds", type=int, help="5, or 2 with --quick")
+    parser.add_argument("--rounds", type=int, help="5, or 1 with --quick")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json", type=Path, metavar="FILE")
     options = parser.parse_args(argv)
     before, rows = circumstances(), []
-    rounds = [measure(options.ranks) for _ in range(options.rounds or (2 if options.quick else 5))]
+    rounds = [measure(options.ranks) for _ in range(options.rounds or (1 if options.quick else 5))]
     for title, ours, theirs in ROWS:
         if not all(ours in r["labkit"] for r in rounds):
             continue

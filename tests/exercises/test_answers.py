@@ -17,8 +17,16 @@ RIGHT = {name: answers for table in TABLES for name, answers in table.RIGHT.item
 EXERCISES = {exercise.name: exercise for lesson in LESSONS for exercise in lesson.exercises}
 
 
+AT_ONCE = 5
+"""So many answers of an exercise are tried by `make test`, the others with what is slow."""
+
+
 def cases(table):
-    return [pytest.param(n, label, id=f"{n}: {label}") for n, answers in table.items() for label in answers]
+    return [
+        pytest.param(name, label, id=f"{name}: {label}", marks=[pytest.mark.slow] * (place >= AT_ONCE))
+        for name, answers in table.items()
+        for place, label in enumerate(answers)
+    ]
 
 
 @pytest.fixture(scope="module")

@@ -42,6 +42,7 @@ CELLS = (
 )
 
 
+@pytest.mark.slow  # plain ipyparallel takes its time
 @pytest.mark.parametrize("start", STARTS)
 def test_the_same_cells_run_under_both(start, monkeypatch):
     monkeypatch.setenv("PATH", f"{sys.prefix}/bin{os.pathsep}{os.environ['PATH']}")
