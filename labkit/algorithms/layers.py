@@ -54,8 +54,8 @@ def backward_through(x: torch.Tensor, out: torch.Tensor, ranks: int) -> None:
 def kept_for_backward(stage: torch.nn.Module, forward: Callable[[], Any]) -> tuple[Any, int]:
     """What forward() returns, and the bytes that autograd keeps of it until backward, parameters left out.
 
-    A tensor that several operations keep counts once, a view with all of its memory. When it is let go,
-    `labkit.activations` notices too: it tells the most that is kept at a time. Built in lesson 13.
+    A tensor that several operations keep counts once, a view with all of its memory. When it is let go does
+    not count here; `Activations` tells the most that is kept at a time. Built in lesson 13.
     """
     kept = {}
 
