@@ -9,12 +9,25 @@ ROUNDS = 4
 
 
 def _arrivals(generator, size):
-    """Weights, an order in which every worker comes at least once, and a step size."""
-    weights = torch.randn(5, generator=generator)
-    often = torch.randint(1, size, ((ROUNDS - 1) * (size - 1),), generator=generator) if size > 1 else []
-    order = torch.cat([torch.as_tensor(often), torch.arange(1, size)])
-    order = order[torch.randperm(len(order), generator=generator)].tolist()
+    """Weights, an order in which every worker comes at least once, and a step size.
+
+    With two workers or more a staleness above 1 occurs: only there does it matter what it is divided by.
+    """
+    weights, order = torch.randn(5, generator=generator), []
+    while not order or (size > 2 and max(_staleness(order)) < 2):
+        often = torch.randint(1, size, ((ROUNDS - 1) * (size - 1),), generator=generator)
+        every = torch.cat([often, torch.arange(1, size)])
+        order = every[torch.randperm(len(every), generator=generator)].tolist()
     return [(weights.clone(), order, 0.4) for _ in range(size)]
+
+
+def _staleness(order):
+    """Of each gradient: how many updates there were since its worker's weights were sent."""
+    sent, found = {}, []
+    for version, worker in enumerate(order):
+        found.append(version - sent.get(worker, 0))
+        sent[worker] = version + 1
+    return found
 
 
 def _served(rate_of, answered=1):
