@@ -67,7 +67,7 @@ test-all: test ## that, and what takes longer, root, a browser or other environm
 docs: $(TESTABLE) ## the site, in build/site; no notebook is executed
 	@$(ACTIVATE) && exec python -m sphinx -W --keep-going -q -b html .ci/docs build/site
 
-coverage: $(TESTABLE) ## how much of labkit the tests run, ranks included; at least 90 %; 25 minutes
+coverage: $(TESTABLE) ## how much of labkit the tests run, ranks included; at least 90 %; half an hour
 	@rm -rf .coverage && mkdir .coverage
 	@$(ACTIVATE) && export PYTHONPATH="$(CURDIR)" && exec python tests/run_parts.py coverage
 

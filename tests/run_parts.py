@@ -71,10 +71,10 @@ PARTS = {
     ),
     "faults": (FAULTS,),
     "coverage": (
-        measured(UNIT, 14),
+        measured(UNIT, 15),
         measured(MPI, 6),
         measured(FAULTS, 8),
-        measured(NOTEBOOKS, 9),
+        measured(NOTEBOOKS, 12),
         measured(Part("benchmarks", 0, pytest("tests/bench", "-m", "slow")), 6),
         Part("what was measured", 1, ("-m", "coverage", "combine", "--quiet")),
         Part("at least 90 %", 1, ("-m", "coverage", "report")),
