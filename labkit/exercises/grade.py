@@ -55,7 +55,7 @@ def grade(lab, exercise: Exercise, seed: int | None = None) -> Verdict:
     seed = secrets.randbelow(2**31) if seed is None else seed
     sizes, spent = [size for size in exercise.sizes if size <= len(lab)], ""
     for size in sizes:
-        problem, spent = _try(lab, exercise, size, seed)
+        problem, spent = _try(lab, exercise, size, seed + size)
         if problem:
             if lab.is_running():
                 lab.recover()  # half a conversation must not reach the next cell

@@ -55,7 +55,8 @@ def verdict(labs):
 
 def why(told) -> str:
     """What a failing test says: the verdict, and how to draw the same arguments once more."""
-    return f"the learner is told: {told.text}\nagain with the same draw: LABKIT_ANSWERS_SEED={told.seed}"
+    again = "" if told.seed is None else f"\nagain with the same draw: LABKIT_ANSWERS_SEED={told.seed}"
+    return f"the learner is told: {told.text}{again}"
 
 
 def function(name: str, body: str) -> str:
