@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,17 @@ def test_each_lesson_is_in_the_table_with_its_question():
     assert len(table) == 2 + len(found) and len({line.count("|") for line in table}) == 1
     for lesson, line in zip(found, table[2:], strict=True):
         assert f"[{lesson.title}]({lesson.file})" in line and lesson.question in line
+
+
+def test_each_lesson_is_in_the_readmes_table():
+    rows = re.findall(r"^\| \d\d \| .*", (ROOT / "README.md").read_text(), re.MULTILINE)
+    begin = [
+        f"| {lesson.file[:2]} | [{lesson.title}](notebooks/{lesson.file}) | "
+        for lesson in front_page.lessons(ROOT / "notebooks")
+    ]
+    lacking = [row for row in begin if not any(there.startswith(row) for there in rows)]
+    assert lacking == [], "add to the table in README.md, with the question behind it: " + ", ".join(lacking)
+    assert [row[:5] for row in rows] == [row[:5] for row in begin], "in README.md, in the order of numbers"
 
 
 def test_progress_is_a_column_where_there_is_any():

@@ -73,7 +73,7 @@ class Exercise:
     sizes: tuple[int, ...] = (2, 3, 4)
     answer: Callable = returned
     uses: tuple[str, ...] = ()
-    """Functions of the lesson (they are in labkit.algorithms) that the solution calls."""
+    """Functions of labkit.algorithms that the solution or another answer calls, by name."""
 
     @property
     def name(self) -> str:

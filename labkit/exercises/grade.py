@@ -21,6 +21,8 @@ class Verdict:
 
     text: str
     solved: bool = False
+    seed: int | None = None
+    """What drew the arguments; None: there was nothing to call."""
 
 
 def check(name: str) -> None:
@@ -41,21 +43,26 @@ def check(name: str) -> None:
     print(verdict.text)
 
 
-def grade(lab, exercise: Exercise) -> Verdict:
-    """The verdict on what the ranks of `lab` have under the exercise's name."""
+def grade(lab, exercise: Exercise, seed: int | None = None) -> Verdict:
+    """The verdict on what the ranks of `lab` have under the exercise's name.
+
+    `seed` draws the arguments of an earlier verdict once more; without it they are new.
+    """
     lab.require_running()
     undone = _undone(lab, exercise)
     if undone:
         return Verdict(f"not solved yet: {undone}")
+    seed = secrets.randbelow(2**31) if seed is None else seed
     sizes, spent = [size for size in exercise.sizes if size <= len(lab)], ""
     for size in sizes:
-        problem, spent = _try(lab, exercise, size)
+        problem, spent = _try(lab, exercise, size, seed + size)
         if problem:
             if lab.is_running():
                 lab.recover()  # half a conversation must not reach the next cell
-            return Verdict(f"not solved yet: in a world of {size}, {problem}")
+            return Verdict(f"not solved yet: in a world of {size}, {problem}", seed=seed)
     spent = f"\nin the world of {sizes[-1]}: {spent}" if spent else ""
-    return Verdict(f"solved: {exercise.name} is right on every rank, {_worlds(sizes)}{spent}", solved=True)
+    where = _worlds(sizes)
+    return Verdict(f"solved: {exercise.name} is right on every rank, {where}{spent}", True, seed)
 
 
 def _worlds(sizes: list[int]) -> str:
@@ -77,9 +84,8 @@ def _undone(lab, exercise: Exercise) -> str:
     return ""
 
 
-def _try(lab, exercise: Exercise, size: int) -> tuple[str, str]:
+def _try(lab, exercise: Exercise, size: int, seed: int) -> tuple[str, str]:
     """In one world: the problem and what was used of the limits; the first is "" if all is well."""
-    seed = secrets.randbelow(2**31)
     with lab.trace() as trace:
         problem = _execute(lab, "run", exercise, size, seed)
     if not problem and any(limit.measure == "time" for limit in exercise.limits):

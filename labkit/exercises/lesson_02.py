@@ -48,6 +48,7 @@ def mean_loss(loss):
         Limit("collectives", lambda a: 1, "One collective is enough: which leaves the sum on every rank?"),
         Limit("messages", lambda a: 2 * (len(a) - 1), "By hand, go by way of rank 0; or use a collective."),
     ),
+    uses=("all_reduce_naive", "all_reduce_reduce_broadcast"),
 )  # fmt: skip
 
 

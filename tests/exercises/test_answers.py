@@ -1,5 +1,6 @@
 """Wrong answers get the sentence that helps, right ones pass in any style; on real ranks."""
 
+import os
 import textwrap
 from importlib import import_module
 from pathlib import Path
@@ -15,7 +16,11 @@ TABLES = [
 WRONG = {name: answers for table in TABLES for name, answers in table.WRONG.items()}
 RIGHT = {name: answers for table in TABLES for name, answers in table.RIGHT.items()}
 EXERCISES = {exercise.name: exercise for lesson in LESSONS for exercise in lesson.exercises}
-
+IDS = {
+    exercise.name: f"{lesson.number}_{exercise.name}" for lesson in LESSONS for exercise in lesson.exercises
+}
+SEED = os.environ.get("LABKIT_ANSWERS_SEED")
+each_exercise = pytest.mark.parametrize("name", EXERCISES, ids=IDS.get)
 
 AT_ONCE = 5
 """So many answers of an exercise are tried by `make test`, the others with what is slow."""
@@ -23,7 +28,9 @@ AT_ONCE = 5
 
 def cases(table):
     return [
-        pytest.param(name, label, id=f"{name}: {label}", marks=[pytest.mark.slow] * (place >= AT_ONCE))
+        pytest.param(
+            name, label, id=f"{IDS.get(name, name)}: {label}", marks=[pytest.mark.slow] * (place >= AT_ONCE)
+        )
         for name, answers in table.items()
         for place, label in enumerate(answers)
     ]
@@ -41,16 +48,23 @@ def verdict(labs):
             lab[:].execute(f"from labkit.algorithms import {', '.join(exercise.uses)}", block=True)
         if source is not None:
             lab[:].execute(source, silent=False, block=True)
-        return grade(lab, exercise)
+        return grade(lab, exercise, SEED and int(SEED))
 
     return verdict
 
 
+def why(told) -> str:
+    """What a failing test says: the verdict, and how to draw the same arguments once more."""
+    again = "" if told.seed is None else f"\nagain with the same draw: LABKIT_ANSWERS_SEED={told.seed}"
+    return f"the learner is told: {told.text}{again}"
+
+
 def function(name: str, body: str) -> str:
+    assert name in EXERCISES, f"no lesson asks for {name}, but there are answers to it"
     return f"def {EXERCISES[name].call}:\n{textwrap.indent(body, '    ')}\n"
 
 
-@pytest.mark.parametrize("name", EXERCISES)
+@each_exercise
 def test_before_anything_is_written(verdict, name):
     told = verdict(name, None)
     assert not told.solved and told.text.startswith(
@@ -63,33 +77,41 @@ def test_before_anything_is_written(verdict, name):
     assert f'labkit.hint("{name}")' in told.text
 
 
-@pytest.mark.parametrize("name", EXERCISES)
+@each_exercise
 def test_the_solution_passes(verdict, name):
     told = verdict(name, EXERCISES[name].solution)
-    assert told.solved, told.text
+    assert told.solved, why(told)
     assert told.text.startswith(f"solved: {name} is right on every rank")
 
 
 @pytest.mark.parametrize(("name", "label"), cases(RIGHT))
 def test_a_right_answer_in_another_style_passes(verdict, name, label):
     told = verdict(name, function(name, RIGHT[name][label]))
-    assert told.solved, told.text
+    assert told.solved, why(told)
 
 
 @pytest.mark.parametrize(("name", "label"), cases(WRONG))
 def test_a_wrong_answer_is_told_what_is_wrong(verdict, name, label):
     body, sentence = WRONG[name][label]
     told = verdict(name, function(name, body))
-    assert not told.solved and told.text.startswith("not solved yet: ") and sentence in told.text, told.text
+    assert not told.solved, f"{name}: the wrong answer {label!r} passes\n{why(told)}"
+    assert told.text.startswith("not solved yet: ")
+    assert sentence in told.text, f"{name}: {label!r} is not told {sentence!r}\n{why(told)}"
 
 
-@pytest.mark.parametrize("name", EXERCISES)
+@each_exercise
 def test_there_are_enough_of_either(name):
-    assert len(WRONG[name]) >= 5 and len(RIGHT[name]) >= 2
-    assert {"deadlock", "only rank 0 right"} & set(WRONG[name])
-    assert any(
-        label.startswith("over budget") or "over budget" in text for label, (_, text) in WRONG[name].items()
+    table = f"tests/exercises/answers_{IDS[name][:2]}.py"
+    assert name in RIGHT and name in WRONG, f"{table} has no answers to {name}"
+    right, wrong = RIGHT[name], WRONG[name]
+    assert len(right) >= 2, f"{table}: {name} has {len(right)} right answers beside the solution; write 2"
+    assert len(wrong) >= 5, f"{table}: {name} has {len(wrong)} wrong answers; write 5"
+    assert {"deadlock", "only rank 0 right"} & set(wrong), (
+        f"{table}: {name}: call a wrong answer 'deadlock' or 'only rank 0 right'"
     )
+    assert any(
+        label.startswith("over budget") or "over budget" in text for label, (_, text) in wrong.items()
+    ), f"{table}: {name}: one wrong answer must be told 'over budget'"
 
 
 def test_the_lab_is_usable_after_all_of_it(labs, ask):

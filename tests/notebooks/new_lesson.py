@@ -58,7 +58,7 @@ def main(arguments: list[str] | None = None) -> None:
     lesson = files[0]
     print(f"There are now {', '.join(map(str, files))}. What is left to write is marked TODO. Then:\n")
     print(f"  run and store it:      python tests/notebooks/refresh.py {lesson}")
-    print(f"  what it still lacks:   python -m pytest tests/notebooks tests/exercises -k {lesson.name[:2]}")
+    print(f"  what it still lacks:   python -m pytest tests/notebooks tests/exercises -k {lesson.name[:2]}_")
     print(f"  what the CI compares:  python -m pytest --nbval --nbval-cell-timeout=120 {lesson}")
 
 

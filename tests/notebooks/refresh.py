@@ -22,6 +22,7 @@ def refresh(path: Path) -> None:
         notebook,
         timeout=120,
         kernel_name="python3",
+        extra_arguments=["--log-level=ERROR"],  # it would warn that it talks to us over TCP, on loopback
         record_timing=False,
         store_widget_state=False,
         resources={"metadata": {"path": str(path.parent)}},

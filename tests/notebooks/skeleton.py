@@ -26,7 +26,11 @@ RUN = """## Run
 TODO: the smallest code that does it, one idea a cell."""
 SEE = """## See
 
-TODO: a figure of what happened, from `labkit.figures`: its title states the finding."""
+TODO: a figure of what happened: its title states the finding."""
+SEEN = """with lab.trace() as trace:
+    %px dist.all_reduce(x)
+
+trace.plot("TODO: the finding")"""
 BREAK = """## Break it
 
 TODO: the classic mistake, run under a deadline. What will labkit say?"""
@@ -87,6 +91,7 @@ def {{name}}(mine):
             Mistake("That is the rank's own tensor.", lambda arguments: [mine for (mine,) in arguments]),
         ),
         limits=(Limit("collectives", lambda arguments: 1, "TODO: why one is enough."),),
+        uses=(),  # functions of labkit.algorithms that answers call, by name
     )
 
 
@@ -169,7 +174,7 @@ def cells(number: str, title: str) -> list:
         md(RUN),
         code("%%px\nx = torch.tensor([float(rank)])\ndist.all_reduce(x)\nx"),
         md(SEE),
-        code("%%px --trace\ndist.all_reduce(x)", metadata=ignored),
+        code(SEEN, metadata=ignored),
         md(BREAK),
         code(BROKEN, metadata=raises),
         md("TODO: what the verdict says, and what to look for next time. The next cell runs:"),

@@ -10,7 +10,10 @@ from labkit.exercises.catalogue import LESSONS
 @pytest.fixture
 def asked(path):
     """The description that belongs to the notebook."""
-    return next((lesson for lesson in LESSONS if lesson.number == path.stem[:2]), None)
+    there = {lesson.number: lesson for lesson in LESSONS}
+    number = path.stem[:2]
+    assert number in there, f"there is no labkit/exercises/lesson_{number}.py"
+    return there[number]
 
 
 def has(code, start: str) -> bool:
@@ -22,31 +25,42 @@ def test_the_title_is_the_notebooks(asked, prose):
 
 
 def test_predictions_are_asked_for_and_measured(asked, code):
-    assert asked.predictions
+    assert asked.predictions, "ask for one prediction at least"
     for prediction in asked.predictions:
-        assert has(code, f'labkit.predict("{prediction.name}", None)'), prediction
-        assert has(code, f'labkit.predict("{prediction.name}", measured='), prediction
+        for call in (
+            f'labkit.predict("{prediction.name}", None)',
+            f'labkit.predict("{prediction.name}", measured=',
+        ):
+            assert has(code, call), f"no line of a cell begins with {call}"
 
 
 def test_exercises_have_a_task_a_stub_and_a_check(asked, code, prose):
-    assert 2 <= len(asked.exercises) <= 3
+    assert 2 <= len(asked.exercises) <= 3, f"{len(asked.exercises)} exercises; a lesson has two or three"
     sources = [cell.source for cell in code]
     for exercise in asked.exercises:
-        assert exercise.task in prose
-        stub = sources.index(f"%%px\n{exercise.stub.rstrip()}")
-        assert f'labkit.check("{exercise.name}")' in sources[stub + 1 :]
-        assert len(exercise.hints) >= 2 and exercise.why
+        name, stub = exercise.name, f"%%px\n{exercise.stub.rstrip()}"
+        assert exercise.task in prose, f"the prose lacks the task of {name}, word for word:\n{exercise.task}"
+        assert stub in sources, f"no cell is exactly the stub of {name}:\n{stub}"
+        check = f'labkit.check("{name}")'
+        assert check in sources[sources.index(stub) + 1 :], f"no cell after the stub of {name} is {check}"
+        assert len(exercise.hints) >= 2 and exercise.why, f"{name} needs two hints and a why"
 
 
 def test_three_questions_with_a_reason_for_every_choice(asked, code):
-    assert len(asked.questions) == 3
+    assert len(asked.questions) == 3, f"{len(asked.questions)} questions; a lesson has three"
     for name, question in asked.named_questions.items():
-        assert has(code, f'labkit.ask("{name}", None)')
-        assert question.right in question.lettered
-        assert all(choice.reason and choice.text for choice in question.choices)
+        call = f'labkit.ask("{name}", None)'
+        assert has(code, call), f"no line of a cell begins with {call}"
+        assert question.right in question.lettered, f"{name} has no choice {question.right!r}"
+        assert all(choice.reason and choice.text for choice in question.choices), f"{name}: say why, for each"
 
 
-def test_names_are_used_once():
-    names = [e.name for lesson in LESSONS for e in lesson.exercises]
-    names += [p.name for lesson in LESSONS for p in lesson.predictions]
-    assert len(names) == len(set(names))
+def names(lesson) -> list[str]:
+    return [asked.name for asked in (*lesson.exercises, *lesson.predictions)]
+
+
+def test_names_are_used_once(asked):
+    elsewhere = {name: lesson.number for lesson in LESSONS if lesson != asked for name in names(lesson)}
+    taken = [f"{name} (lesson {elsewhere[name]})" for name in names(asked) if name in elsewhere]
+    twice = [name for name in set(names(asked)) if names(asked).count(name) > 1]
+    assert taken + twice == [], f"names used twice in the course: {', '.join(taken + twice)}"

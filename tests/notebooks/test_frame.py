@@ -2,6 +2,9 @@
 
 import base64
 import re
+from pathlib import Path
+
+import nbformat
 
 SECTIONS = [
     "Start",
@@ -27,15 +30,29 @@ def words(prose: str) -> int:
     return len(re.findall(r"[A-Za-z][\w'-]*", prose))
 
 
+def left_to_write(path: Path) -> list[str]:
+    """The lines with TODO in a lesson's cells, in what it asks and in the answers to it, with their file."""
+    number, root = path.stem[:2], path.parents[1]
+    cells = nbformat.read(path, as_version=4).cells
+    texts = {f"{path.name}, cell {place}": cell.source for place, cell in enumerate(cells, 1)}
+    for file in (f"labkit/exercises/lesson_{number}.py", f"tests/exercises/answers_{number}.py"):
+        texts[file] = (root / file).read_text(encoding="utf-8")
+    return [
+        f"{file}: {line.strip()}" for file, t in texts.items() for line in t.splitlines() if "TODO" in line
+    ]
+
+
 def test_one_title_and_a_name_that_match(path, prose):
     titles = re.findall(r"^# (.+)$", prose, re.MULTILINE)
-    assert len(titles) == 1
+    assert len(titles) == 1, f"{len(titles)} titles; a lesson has one line that begins with '# '"
     slug = re.sub(r"\W+", "_", titles[0].lower())
-    assert re.match(r"\d\d_[a-z0-9_]+$", path.stem) and slug.startswith(path.stem[3:])
+    assert re.match(r"\d\d_[a-z0-9_]+$", path.stem), "name the notebook by its number and its title"
+    assert slug.startswith(path.stem[3:]), f"the title is {titles[0]!r}: rename {path.name} after it"
 
 
 def test_sections_in_order(prose):
-    assert re.findall(r"^## (.+)$", prose, re.MULTILINE) == SECTIONS
+    found = re.findall(r"^## (.+)$", prose, re.MULTILINE)
+    assert found == SECTIONS, f"the sections are, in this order: {', '.join(SECTIONS)}"
 
 
 def test_the_header_says_what_the_lesson_is_for(lesson):
@@ -49,26 +66,30 @@ def test_length(prose, code):
     assert 12 <= len(code) <= 24, f"{len(code)} code cells; a lesson has 12 to 24"
 
 
-def test_nothing_is_left_to_write(prose):
-    left = [line for line in prose.splitlines() if "TODO" in line]
-    assert left == []
+def test_nothing_is_left_to_write(path):
+    left = left_to_write(path)
+    assert left == [], "still to write:\n" + "\n".join(left)
 
 
 def test_cells_are_short(code):
     for cell in code:
         lines = cell.source.splitlines()
-        assert len(lines) <= MAX_LINES, cell.source
-        assert max(map(len, lines)) <= MAX_COLUMNS, cell.source
+        assert len(lines) <= MAX_LINES, f"{len(lines)} lines, at most {MAX_LINES}:\n{cell.source}"
+        widest = max(lines, key=len)
+        assert len(widest) <= MAX_COLUMNS, f"{len(widest)} columns, at most {MAX_COLUMNS}:\n{widest}"
 
 
 def test_prose_comes_before_code(lesson):
     kinds = [cell.cell_type for cell in lesson.cells]
     run = max(len(part) for part in "".join("c" if k == "code" else " " for k in kinds).split())
-    assert kinds[0] == "markdown" and run <= 3
+    assert kinds[0] == "markdown", "begin with prose"
+    assert run <= 3, f"{run} code cells in a row; put prose between (at most 3)"
 
 
-def test_stored_as_executed_from_top_to_bottom(lesson, code):
-    assert [cell.execution_count for cell in code] == list(range(1, len(code) + 1))
+def test_stored_as_executed_from_top_to_bottom(path, lesson, code):
+    counts = [cell.execution_count for cell in code]
+    fix = f"run: python tests/notebooks/refresh.py notebooks/{path.name}"
+    assert counts == list(range(1, len(code) + 1)), fix
     assert lesson.metadata.kernelspec.name == "python3"
     assert "widgets" not in lesson.metadata
 
@@ -76,11 +97,14 @@ def test_stored_as_executed_from_top_to_bottom(lesson, code):
 def test_only_times_pictures_and_identities_are_not_compared(code):
     for cell in code:
         tags = set(cell.metadata.get("tags", []))
-        assert tags <= TAGS, tags
+        assert tags <= TAGS, f"tags are {TAGS}; this cell has {tags}:\n{cell.source}"
         errors = [o for o in cell.outputs if o.output_type == "error"]
-        assert bool(errors) == ("raises-exception" in tags), cell.source
+        announced = "raises-exception" in tags
+        assert errors or not announced, f"is tagged raises-exception and does not fail:\n{cell.source}"
+        assert announced or not errors, f"fails without the tag raises-exception:\n{cell.source}"
         pictures = any("image/png" in o.get("data", {}) for o in cell.outputs)
-        assert not pictures or "nbval-ignore-output" in tags, cell.source
+        compared = "nbval-ignore-output" not in tags
+        assert not (pictures and compared), f"has a picture: tag it nbval-ignore-output:\n{cell.source}"
 
 
 def test_pictures_are_small_and_described(code):
@@ -88,16 +112,22 @@ def test_pictures_are_small_and_described(code):
         for output in cell.outputs:
             png = output.get("data", {}).get("image/png")
             if png is not None:
-                assert len(base64.b64decode(png)) <= MAX_PICTURE
-                assert output.metadata.get("image/png", {}).get("alt"), "make it with labkit.figures"
+                size = len(base64.b64decode(png))
+                assert size <= MAX_PICTURE, (
+                    f"{size} bytes, at most {MAX_PICTURE}: make it smaller\n{cell.source}"
+                )
+                told = output.metadata.get("image/png", {}).get("alt")
+                assert told, f"has no text: make it with labkit.figures\n{cell.source}"
 
 
 def test_nothing_of_one_machine_is_stored(code, prose):
     compared = [c for c in code if "nbval-ignore-output" not in c.metadata.get("tags", [])]
     stored = prose + "".join(str(c.outputs) for c in compared)
-    assert not re.search(r"/(home|root|Users|tmp|work)/", stored)
+    found = re.search(r"\S*/(home|root|Users|tmp|work)/\S*", stored)
+    assert not found, f"shows a path of this machine: {found[0]}"
 
 
 def test_key_points_end_the_lesson(prose):
     ending = prose.split("## Check yourself", 1)[1]
-    assert "**Key points**" in ending and "**Where to read on**" in ending
+    for part in ("**Key points**", "**Where to read on**"):
+        assert part in ending, f"the last cell lacks {part}"

@@ -41,6 +41,11 @@ def defined_in(path) -> dict[str, str]:
 BUILT = {path.stem: defined_in(path) for path in LESSONS}
 
 
+def in_the_library(name: str) -> str:
+    """The same for a function of labkit.algorithms."""
+    return bare(ast.parse(inspect.getsource(getattr(algorithms, name))).body[0])
+
+
 def lesson_of(name: str) -> str:
     """The number of the lesson that builds a function, as its docstring says; "" for a schedule."""
     told = re.search(r"Built in\s+lesson (\d+)", inspect.getdoc(getattr(algorithms, name)) or "")
@@ -55,8 +60,14 @@ def test_the_library_holds_what_a_lesson_built(name):
         assert returned in (Schedule, Rounds), f"no lesson builds {name}, and it is no schedule"
         return
     assert lesson_of(name) == min(versions)[:2], "the docstring names the first lesson that builds it"
-    library = bare(ast.parse(inspect.getsource(getattr(algorithms, name))).body[0])
-    assert {lesson for lesson, version in versions.items() if version != library} == set()
+
+
+@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+def test_a_function_with_a_name_of_the_library_is_that_function(path):
+    known = {name: version for name, version in BUILT[path.stem].items() if name in algorithms.__all__}
+    differ = [name for name, version in known.items() if version != in_the_library(name)]
+    fixes = [f"{name} differs from labkit.algorithms.{name}: rename it or import it" for name in differ]
+    assert differ == [], "\n".join(fixes)
 
 
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
@@ -64,4 +75,5 @@ def test_lessons_import_only_what_an_earlier_lesson_built(path):
     earlier = {name for lesson, functions in BUILT.items() if lesson < path.stem for name in functions}
     source = "\n".join(c.source for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code")
     imported = re.findall(r"from labkit\.algorithms[\w.]* import (.+)", source)
-    assert {name.strip() for names in imported for name in names.split(",")} <= earlier
+    unknown = {name.strip() for names in imported for name in names.split(",")} - earlier
+    assert unknown == set(), f"no earlier lesson builds {', '.join(unknown)}: build it here"

@@ -42,8 +42,15 @@ def test_it_has_the_frame(path, lesson):
     test_frame.test_cells_are_short(code)
     test_frame.test_prose_comes_before_code(lesson)
     assert 12 <= len(code) <= 24 and lesson.cells[-1].cell_type == "markdown"
-    with pytest.raises(AssertionError):
-        test_frame.test_nothing_is_left_to_write(prose)
+    with pytest.raises(AssertionError, match="still to write:"):
+        test_frame.test_nothing_is_left_to_write(path)
+
+
+def test_what_is_left_to_write_is_found_in_cells_exercises_and_answers(files):
+    left = "\n".join(test_frame.left_to_write(files[0]))
+    assert "07_keep_the_weights_on_a_server.ipynb, cell 1: | **Question** | TODO" in left
+    assert ': trace.plot("TODO' in left
+    assert "labkit/exercises/lesson_07.py: why=" in left and "tests/exercises/answers_07.py: # TODO" in left
 
 
 def test_what_its_cells_ask_is_described(files, lesson):

@@ -7,7 +7,10 @@ Convention: `<!-- source: ... -->` behind a sentence names where a claim comes f
 import re
 from pathlib import Path
 
+import nbformat
 import pytest
+
+from .conftest import LESSONS
 
 NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?!\w)")
 UNREAD = (
@@ -35,15 +38,17 @@ def without_a_cell(lesson) -> list[str]:
 
 def test_no_claim_is_without_a_cell_or_a_source(lesson, prose):
     assert "<!-- no cell -->" not in prose
-    assert without_a_cell(lesson) == []
+    alone = without_a_cell(lesson)
+    assert alone == [], "show it in a cell, or add <!-- source: ... --> behind it:\n" + "\n".join(alone)
 
 
 def test_what_comes_from_the_literature_names_it(prose):
     section = re.search(r"(?ms)^## From the literature$(.*?)(?=^## )", prose)[1]
-    assert re.search(r"\b(19|20)\d\d\b|arXiv", section)
+    assert re.search(r"\b(19|20)\d\d\b|arXiv", section), "name a year or an arXiv number in the section"
 
 
-def test_a_number_that_nobody_shows_is_found(lesson):
+def test_a_number_that_nobody_shows_is_found():
+    lesson = nbformat.read(LESSONS[0], as_version=4)
     assert without_a_cell(lesson) == []
     lesson.cells[
         -1
