@@ -81,7 +81,7 @@ PARTS = {
     ),
     "nightly": (
         Part("soaks", 60, pytest("tests", "-s", "-m", "nightly")),
-        *(replace(NOTEBOOKS, name=f"notebooks, time {n} of 10") for n in range(1, 11)),
+        *(replace(NOTEBOOKS, name=f"notebooks, time {n} of 20") for n in range(1, 21)),
         Part("benchmarks", 75, ("-m", "labkit", "bench")),
     ),
 }
