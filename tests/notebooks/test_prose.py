@@ -66,6 +66,9 @@ def test_the_site_can_draw_its_formulas(prose, monkeypatch):
 
     for block, inline in FORMULA.findall(re.sub(r"(?s)```.*?```|`[^`]*`", "", prose)):
         assert "<math" in mathml(block or inline, bool(block))
+        assert not re.search(r"frac\s*[^{\s]", block or inline), (
+            "of \\frac12 the site makes 12 over what follows"
+        )
 
 
 def test_a_formula_that_cannot_be_drawn_is_found(monkeypatch):
