@@ -63,10 +63,10 @@ PARTS = {
     "test-all": (
         Part("browser", 4, pytest("tests", "-m", "browser")),
         Part("docs", 2, ("-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", ".ci/docs", "build/site")),
-        Part("slow", 14, pytest("tests", "-m", "slow")),
+        Part("slow", 16, pytest("tests", "-m", "slow")),
         Part("hosts", 8, pytest("tests", "-m", "hosts")),
         Part("slurm", 7, pytest("tests", "-m", "slurm")),
-        Part("othermpi", 15, pytest("tests", "-m", "othermpi")),
+        Part("othermpi", 13, pytest("tests", "-m", "othermpi")),
         replace(NOTEBOOKS, name="notebooks, once more", minutes=5),
     ),
     "faults": (FAULTS,),
