@@ -1,66 +1,56 @@
-"""One call of one verb: what was asked, of whom, by which line."""
-
-import os
-import sys
-from types import FunctionType
+"""One call of one verb: what was asked, of whom, by which line; and when, if a trace was on."""
 
 import torch
-import torch.distributed.distributed_c10d as c10d
 
-# Frames in these files are machinery: the line that a user wants to see is the first one outside.
-_MACHINERY = (
-    os.path.dirname(torch.__file__) + os.sep,
-    os.path.dirname(__file__) + os.sep,
-    os.path.join(os.path.dirname(os.path.dirname(__file__)), "schedule") + os.sep,
-    "<frozen ",
-    "<string>",
-)
-_HELPERS = ("contextlib.py", "functools.py", "threading.py", "typing_extensions.py", "warnings.py")
+from labkit.mpi.position import position
 
 
 class Call:
     """What one rank asked for. Every operation of every group has exactly one.
 
     `ranks` are world ranks: the members of the group for a collective, the one partner for a
-    message, all others for a receive from any source. `root` is a world rank or None. `same` is what
-    all ranks must agree on besides verb, dtype, operation and root: as a rule the shapes.
+    message, all others for a receive from any source. `root` is a world rank or None. `shapes` are those of
+    the tensors: of one tensor its shape, else a list. `same` is what all ranks must agree on besides verb,
+    dtype, operation and root: as a rule the shapes. `where` is the Position in the user's code, once somebody
+    had it located.
+
+    The rest is set by `labkit.mpi.record` alone, in nanoseconds of its clock; what has not happened is None.
+    `posted` is when the call was handed over, if its caller can do something else then. `waited` is the
+    moment from which the main thread did nothing but wait for it: its start where that came at once. `source`
+    is the world rank from which a receive got its message.
     """
 
-    __slots__ = (
-        "verb",
-        "group",
-        "ranks",
-        "root",
-        "tag",
-        "op",
-        "bytes",
-        "dtype",
-        "shapes",
-        "same",
-        "sequence",
-        "place",
-    )
+    sequence = where = None
+    start = posted = waited = end = source = None
+    failed = False
 
     def __init__(self, verb, group, ranks, tensors=(), *, root=None, tag=None, op=None, same=None):
         self.verb, self.group, self.ranks = verb, group, ranks
         self.root, self.tag, self.op = root, tag, op
-        self.bytes = tensors[0].nbytes if len(tensors) == 1 else sum([t.nbytes for t in tensors])
-        self.dtype = tensors[0].dtype if tensors else None
-        self.shapes = [t.shape for t in tensors]
+        if len(tensors) == 1:  # a list of it would be one more thing to make, and to keep while a trace is on
+            (tensor,) = tensors
+            self.bytes, self.dtype, self.shapes = tensor.nbytes, tensor.dtype, tensor.shape
+        else:
+            self.bytes = sum([t.nbytes for t in tensors])
+            self.dtype = tensors[0].dtype if tensors else None
+            self.shapes = [t.shape for t in tensors]
         self.same = self.shapes if same is None else same
-        self.sequence = None
-        self.place = None
 
     def locate(self):
-        """Find the user's (file, line) that is behind this call; works only below that line."""
-        if self.place is None:
-            self.place = user_line()
-        return self.place
+        """Find the user's line that is behind this call; works only below that line."""
+        if self.where is None:
+            self.where = position()
+
+    @property
+    def place(self):
+        """(file, line) of the user's line; (None, 0) where it was not located, or there is none."""
+        return (None, 0) if self.where is None else self.where.place
 
     def __str__(self):
-        tensors = ", ".join(f"{dtype_name(self.dtype)}{list(shape)}" for shape in self.shapes[:4])
-        if len(self.shapes) > 4:
-            tensors += f", ... {len(self.shapes)} tensors"
+        shapes = [self.shapes] if isinstance(self.shapes, torch.Size) else self.shapes
+        tensors = ", ".join(f"{dtype_name(self.dtype)}{list(shape)}" for shape in shapes[:4])
+        if len(shapes) > 4:
+            tensors += f", ... {len(shapes)} tensors"
         parts = [
             part
             for part in (
@@ -76,39 +66,3 @@ class Call:
 
 def dtype_name(dtype):
     return str(dtype).removeprefix("torch.")
-
-
-def user_line():
-    """(file, line) of the innermost frame outside torch and this package, or (None, 0)."""
-    frame = user_frame(1)
-    return (None, 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
-
-
-def user_frame(below=0):
-    """The innermost frame outside torch and this package, or None.
-
-    `below` callers of this function's own are known to be inside. Python makes an object of each frame that
-    somebody looks at, so those are passed over, as is the frame behind which torch has each of its verbs.
-    """
-    try:
-        frame = sys._getframe(1 + below)
-        if id(frame.f_code) in _wrapped:
-            frame = sys._getframe(3 + below)
-    except ValueError:  # called from C++, with nothing of Python beneath
-        return None
-    while frame is not None and _machinery[frame.f_code.co_filename]:
-        frame = frame.f_back
-    return frame
-
-
-class _Machinery(dict):
-    """Whether a file is machinery."""
-
-    def __missing__(self, file):
-        self[file] = file.startswith(_MACHINERY) or file.endswith(_HELPERS)
-        return self[file]
-
-
-_machinery = _Machinery()
-_verbs = [f for f in vars(c10d).values() if type(f) is FunctionType and hasattr(f, "__wrapped__")]
-_wrapped = {id(verb.__wrapped__.__code__) for verb in _verbs}

@@ -25,7 +25,6 @@ class Agreement:
 
     def __init__(self, channel, call, give=(), take=()):
         self.channel, self.call = channel, call
-        call.locate()  # the line must be found here: an asynchronous call is checked far from it
         same = repr((call.verb, call.dtype, call.op, call.root, call.same))
         digest = hashlib.blake2b(same.encode(), digest_size=_DIGEST).digest()
         size = channel.comm.size

@@ -9,6 +9,7 @@ from labkit.mpi.channel import Channel
 from labkit.mpi.checks import Agreement
 from labkit.mpi.errors import CommunicationError, TaintedError
 from labkit.mpi.identity import Identity
+from labkit.mpi.position import position_above
 from labkit.mpi.runtime import MPI
 from labkit.mpi.shared import SharedMemory
 from labkit.mpi.work import Receive, Work, deferred, progress
@@ -37,15 +38,27 @@ class Group(Identity):
 
     # Posting
 
-    def begin(self, verb, steps, results, tensors, *, blocks=((), ()), window=None, ordered=False, **about):
+    def begin(
+        self,
+        verb,
+        steps,
+        results,
+        tensors,
+        *,
+        blocks=((), ()),
+        window=None,
+        ordered=False,
+        at_once=False,
+        **about,
+    ):
         """Every collective passes here on its way to MPI."""
         if limited.link is not None:
             from labkit.mpi import scheduled
 
             return scheduled.collective(self, verb, results, tensors, **about)
-        return self.begin_collective(verb, steps, results, tensors, blocks, window, ordered, about)
+        return self.begin_collective(verb, steps, results, tensors, blocks, window, ordered, at_once, about)
 
-    def begin_collective(self, verb, steps, results, tensors, blocks, window, ordered, about):
+    def begin_collective(self, verb, steps, results, tensors, blocks, window, ordered, at_once, about):
         """Check a collective, where that is wanted, and post its steps."""
         if "root" in about:
             about["root"] = self.ranks[about["root"]]
@@ -55,10 +68,14 @@ class Group(Identity):
         call.sequence = self.sequence
         work = Work(self, call, steps, results, window, ordered)
         if record.records is not None and limited.link is None:  # else its messages are recorded
-            work.record = record.begin(call, 3)
+            call.where = position_above(6)
+            record.begin(call, at_once)
+            work.recorded = True
         try:
             with progress:
                 if self.world.checked:
+                    # Found here, since an asynchronous call is checked far from its line.
+                    call.where = call.where or position_above(6)
                     work.agreement = Agreement(self.side, call, *blocks)
                 self.queue.append(work)
                 self.pump()
@@ -67,8 +84,8 @@ class Group(Identity):
             raise
         if work.error is not None:
             raise work.error
-        if work.record is not None:
-            work.record.posted = record.clock()
+        if work.recorded and not at_once:
+            call.posted = record.clock()
         return work
 
     def begin_message(self, work, step):
@@ -76,7 +93,9 @@ class Group(Identity):
         self.refuse_if_tainted(work.call)
         work.message, work.steps = step, iter([step])
         if record.records is not None:
-            work.record = record.begin(work.call, 3)
+            work.call.where = work.call.where or position_above(5)
+            record.begin(work.call)
+            work.recorded = True
         try:
             with progress:
                 work.post()
@@ -84,8 +103,8 @@ class Group(Identity):
         except KeyboardInterrupt:
             self.give_up(work)
             raise
-        if work.record is not None:
-            work.record.posted = record.clock()
+        if work.recorded:
+            work.call.posted = record.clock()
         return work
 
     def pump(self):
@@ -99,7 +118,7 @@ class Group(Identity):
                 work.agreement = None
                 # A call behind it may be waited for first: then the order of posting must be kept.
                 work.post(everything=len(queue) > 1 and not work.ordered)
-                if work.ordered:
+                if work.ordered and not work.done:
                     work.move()
             except (LabError, ValueError, MPI.Exception) as error:
                 work.fail(error)
@@ -121,7 +140,7 @@ class Group(Identity):
         if self.data.closed:
             raise CommunicationError(str(call), f"group {self.named!r} was destroyed", "make a new group")
         if self.tainted is not None:
-            file, line = self.tainted.place or (None, 0)
+            file, line = self.tainted.place
             raise TaintedError(
                 f"{call} on group {self.named!r}",
                 f"{self.tainted} at {file}, line {line}, was given up on this rank",

@@ -20,7 +20,8 @@ def send(tensor, rank, tag, call, checked, stamp=b""):
     numbers, _ = dense(tensor)
     if not checked:
         return _in_two_parts("Isend", numbers, stamp, rank, tag) if stamp else steps.send(numbers, rank, tag)
-    file, line = call.locate()
+    call.locate()
+    file, line = call.place
     text = f"{_kind(tensor)}|{call} at {file}, line {line}"
     trailer = text.encode()[:_TRAILER].ljust(_TRAILER) + stamp
     return _in_two_parts("Issend", numbers, trailer, rank, tag)
@@ -88,7 +89,8 @@ def _complete(numbers, back, call, status, extra=0):
 
 
 def _mismatch(call, found):
-    file, line = call.place or call.locate()
+    call.locate()
+    file, line = call.place
     return MismatchError(
         f"{call} at {file}, line {line}",
         found,

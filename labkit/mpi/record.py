@@ -1,7 +1,7 @@
 """What this process records of its communication while a trace is on. Off, it costs a test of None.
 
-A record is made where an operation is entered and completed where it ends, so what never ends is there
-too. Names are looked up when the recording is over (`labkit.recording`).
+What is recorded is the Call itself: it is kept from where it is entered on, so what never ends is there too,
+and it notes its moments as they come. Names are looked up when the recording is over (`labkit.recording`).
 """
 
 import threading
@@ -10,8 +10,6 @@ from bisect import bisect
 from contextlib import contextmanager
 from functools import partial
 from operator import itemgetter
-
-from labkit.mpi.call import user_frame
 
 OVERLAP = 200_000
 """Nanoseconds between posting an operation and waiting for it from which on the rank did other work."""
@@ -23,12 +21,12 @@ LOOK_EVERY = 250_000
 """Nanoseconds between two looks at the processor's clock: a system call, which takes 0.3 to 0.7 us."""
 
 records: list | None = None
-"""One Record for each operation, in the order in which they were entered; None while no trace is on."""
+"""The Call of each operation, in the order in which they were entered; None while no trace is on."""
 
 looks: list[tuple[int, int]] = []
 """What the main thread had used of its processor, and when, in nanoseconds; in the order of time."""
 
-_looked = 0  # when last
+_due = 0  # when to look again
 
 clock = time.perf_counter_ns
 """Nanoseconds; the same clock in all processes of one machine. Replaceable: tests set it wrong."""
@@ -54,76 +52,52 @@ def start():
 
 def look(now):
     """Remember what the main thread has used of its processor."""
-    global _looked
-    _looked = now
+    global _due
+    _due = now + LOOK_EVERY
     looks.append((now, _read()))
 
 
 def cpu(moment):
     """Processor time of the main thread at a moment of the clock when something was recorded, in nanoseconds.
 
-    Right to LOOK_EVERY: since the last look before it the thread is taken to have had the core.
+    Since the last look before it the thread is taken to have had the core, as far as the next look allows.
     """
-    at, used = looks[max(0, bisect(looks, moment, key=itemgetter(0)) - 1)]
-    return used + moment - at
+    after = bisect(looks, moment, key=itemgetter(0))
+    at, used = looks[max(0, after - 1)]
+    used += moment - at
+    return used if after == len(looks) else min(used, looks[after][1])
 
 
-class Record:
-    """One operation: its Call, and the clock at its moments. What has not happened is None.
-
-    `posted` is when it was handed over. `waited` is the moment from which the main thread did nothing but
-    wait for it: its start where that came at once. `source` is the world rank from which a receive got
-    its message. `where` is the user's code, and how far it had come; its line is found when somebody asks.
-    """
-
-    call = start = posted = waited = end = source = where = None
-    failed = False
-    # No __init__: it would take longer than all else here.
-
-    def wait(self):
-        """The caller begins to wait for the operation."""
-        if self.waited is None:
-            now = clock()
-            since = now - (self.posted or now)
-            self.waited = self.start if since < OVERLAP or self._idle(since, now) else now
-
-    def _idle(self, since, now):
-        """Whether the rank has done nothing for that long."""
+def begin(call, at_once=False):
+    """A Call is entered; only while a trace is on. `at_once`: its caller does nothing but wait."""
+    call.start = now = clock()
+    if now >= _due:
         look(now)
-        return since < ABSENCE and cpu(now) - cpu(self.start) < OVERLAP
-
-    def place(self):
-        """(file, line) of the user's line, or (None, 0)."""
-        if self.where is None:
-            return None, 0
-        code, at = self.where
-        return code.co_filename, next(line for start, end, line in code.co_lines() if start <= at < end)
-
-    def finish(self, failed=False, source=None):
-        """The operation is over; only the first call counts."""
-        if self.end is None:
-            self.end = now = clock()
-            if not 0 <= now - _looked < LOOK_EVERY:
-                look(now)
-            if failed or source is not None:
-                self.failed, self.source = failed, source
+    if at_once:
+        call.waited = now
+    records.append(call)
 
 
-def begin(call, below=0):
-    """Enter a Call into the records; works only below the user's line, and only while a trace is on.
+def wait(call):
+    """Its caller begins to wait."""
+    if call.waited is None:
+        now = clock()
+        since = now - (call.posted or now)
+        call.waited = call.start if since < OVERLAP or _idle(call, since, now) else now
 
-    `below` callers of this function's own belong to this package.
-    """
-    now = clock()
-    if not 0 <= now - _looked < LOOK_EVERY:
+
+def _idle(call, since, now):
+    """Whether the rank has done nothing for that long."""
+    look(now)
+    return since < ABSENCE and cpu(now) - cpu(call.start) < OVERLAP
+
+
+def finish(call, failed=False, source=None):
+    """It is over."""
+    call.end = now = clock()
+    if now >= _due:
         look(now)
-    record = Record()
-    record.call, record.start = call, now
-    records.append(record)
-    frame = user_frame(below + 1)
-    if frame is not None:
-        record.where = frame.f_code, frame.f_lasti
-    return record
+    call.failed, call.source = failed, source
 
 
 @contextmanager
@@ -132,11 +106,11 @@ def blocking(call):
     if records is None:
         yield
         return
-    record = begin(call)
-    record.wait()
+    call.locate()
+    begin(call, at_once=True)
     try:
         yield
     except BaseException:
-        record.finish(failed=True)
+        finish(call, failed=True)
         raise
-    record.finish()
+    finish(call)

@@ -14,6 +14,7 @@ import torch.distributed as dist
 from labkit.mpi import record
 from labkit.mpi.buffers import op_name
 from labkit.mpi.call import Call
+from labkit.mpi.position import position_above
 
 # Method -> the verb, and the place among its arguments of the tensors that this rank passes.
 _VERBS = {
@@ -33,7 +34,7 @@ _VERBS = {
 _MESSAGES = ("send", "recv", "recv_anysource")
 
 _plain = {}  # (class, name) -> torch's own method, while ours is in its place
-_open = {}  # works that nobody has seen the end of -> (record, group)
+_open = {}  # works that nobody has seen the end of -> (call, group)
 _counts = Counter()  # collectives of each group since the trace began
 
 
@@ -65,17 +66,19 @@ def _verb(name, method):
     def recorded(group, *args, **kwargs):
         if record.records is None:
             return method(group, *args, **kwargs)
-        entered = record.begin(_call(name, group, *args, **kwargs))
+        call = _call(name, group, *args, **kwargs)
+        call.where = position_above(4)
+        record.begin(call)
         try:
             work = method(group, *args, **kwargs)
         except BaseException:
-            entered.finish(failed=True)
+            record.finish(call, failed=True)
             raise
         if work is None:
-            entered.finish()
+            record.finish(call)
         else:
-            _open[work] = entered, group
-            entered.posted = record.clock()
+            _open[work] = call, group
+            call.posted = record.clock()
         return work
 
     return recorded
@@ -84,21 +87,21 @@ def _verb(name, method):
 def _end(name, method):
     @wraps(method)
     def observed(work, *args, **kwargs):
-        entered, group = _open.get(work, (None, None))
-        if entered is None:
+        call, group = _open.get(work, (None, None))
+        if call is None:
             return method(work, *args, **kwargs)
         if name == "wait":
-            entered.wait()
+            record.wait(call)
         try:
             done = method(work, *args, **kwargs)
         except BaseException:
             _open.pop(work, None)
-            entered.finish(failed=True)
+            record.finish(call, failed=True)
             raise
         if done:
             _open.pop(work, None)
-            received = entered.call.verb == "recv"
-            entered.finish(source=_ranks(group)[work._source_rank()] if received else None)
+            received = call.verb == "recv"
+            record.finish(call, source=_ranks(group)[work._source_rank()] if received else None)
         return done
 
     return observed

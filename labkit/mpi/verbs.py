@@ -33,8 +33,9 @@ class MPIProcessGroup(Group):
         plan = collectives.all_reduce(tensors, op, self.members, self.memory, at_once)
         ordered = any([self.memory.suits(tensor) for tensor in tensors])
         return self.begin(
-            "all_reduce", plan, tensors, tensors, op=op, window=collectives.WINDOW, ordered=ordered
-        )
+            "all_reduce", plan, tensors, tensors, op=op,
+            window=collectives.WINDOW, ordered=ordered, at_once=at_once,
+        )  # fmt: skip
 
     allreduce_coalesced = allreduce
 
@@ -159,12 +160,13 @@ class MPIProcessGroup(Group):
         return limited.begin_send(self, call, tensors[0], rank, tag)
 
     def recv(self, tensors, rank, tag=0):
-        return self._receive(tensors, rank, tag, self._partner("recv", rank))
+        call = Call("recv", self.named, self._partner("recv", rank), tensors, tag=tag)
+        return limited.begin_receive(self, call, tensors[0], rank, tag)
 
     def recv_anysource(self, tensors, tag=0):
-        return self._receive(
-            tensors, MPI.ANY_SOURCE, tag, tuple(r for r in self.ranks if r != self.ranks[self.me])
-        )
+        others = tuple(r for r in self.ranks if r != self.ranks[self.me])
+        call = Call("recv", self.named, others, tensors, tag=tag)
+        return limited.begin_receive(self, call, tensors[0], MPI.ANY_SOURCE, tag)
 
     def _partner(self, verb, rank):
         if not 0 <= rank < self.members:
@@ -174,10 +176,6 @@ class MPIProcessGroup(Group):
                 "use one of these",
             )
         return (self.ranks[rank],)
-
-    def _receive(self, tensors, rank, tag, ranks):
-        call = Call("recv", self.named, ranks, tensors, tag=tag)
-        return limited.begin_receive(self, call, tensors[0], rank, tag)
 
 
 def _chain(plans):

@@ -10,6 +10,8 @@ import threading
 import time
 from dataclasses import dataclass
 
+from labkit.mpi import record
+
 SPINS = 4  # without these a message of 8 bytes pays for a system call; more cost ranks that share a core
 QUIET = 100  # yields before others are told: finding the user's line takes 10 us
 YIELDS = 2000  # about 1 ms: a partner on the same core runs between two of them
@@ -97,6 +99,8 @@ def wait_until(poll, seconds, call, work=None):
                 return False
         return True
     finally:
+        if record.records is not None:  # else all of this would seem to have been on the core
+            record.look(record.clock())
         if outer is None:
             waits.pop(thread, None)
         else:

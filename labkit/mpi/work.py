@@ -8,6 +8,7 @@ import torch
 import torch.distributed as dist
 
 from labkit.errors import LabError
+from labkit.mpi import record
 from labkit.mpi.errors import CommunicationError, DeadlineError, MismatchError
 from labkit.mpi.interrupts import deferred_interrupts
 from labkit.mpi.runtime import MPI
@@ -31,7 +32,7 @@ class Work(dist.Work):
     `agreement` is the pending check of checked mode: no step is posted before it is reached.
     """
 
-    record = None  # a trace's, while one is on
+    recorded = False  # by a trace, while one is on
 
     def __init__(self, group, call, steps, results, window=None, ordered=False):
         super().__init__()
@@ -107,25 +108,22 @@ class Work(dist.Work):
 
     def fail(self, error):
         self.error = error
+        self.call.failed = True
         self.finish()
 
     def finish(self):
         self.done, self.steps, self.agreement = True, None, None
         self.flying.clear()
-        if self.record is not None:
-            self.record.finish(self.error is not None, self.source())
-
-    def source(self):
-        """World rank that a message came from; None of anything else, and while none has come."""
-        return None
+        if self.recorded:
+            self.call.end = record.clock()
 
     # What torch asks of a Work
 
     def wait(self, timeout=timedelta(0)):
         """Block until done. KeyboardInterrupt, DeadlineError and MismatchError come out of here."""
         if not self.done:
-            if self.record is not None:
-                self.record.wait()
+            if self.recorded and self.call.waited is None:
+                record.wait(self.call)
             seconds = timeout.total_seconds()
             if seconds <= 0:
                 seconds = self.group.seconds
@@ -178,7 +176,8 @@ class Work(dist.Work):
 
 
 def _line(call):
-    file, line = call.locate()
+    call.locate()
+    file, line = call.place
     return f"{file}, line {line}"
 
 
@@ -189,6 +188,8 @@ class Receive(Work):
         super().__init__(group, call, steps, results)
         self.received = MPI.Status()
 
-    def source(self):
-        place = self.received.Get_source()
-        return self.group.ranks[place] if place >= 0 else None
+    def finish(self):
+        super().finish()
+        if self.recorded:
+            place = self.received.Get_source()
+            self.call.source = self.group.ranks[place] if place >= 0 else None

@@ -9,7 +9,7 @@ from IPython import get_ipython
 from labkit.errors import LabError
 from labkit.mpi import record
 from labkit.mpi import record_torch as other_groups
-from labkit.mpi.call import dtype_name
+from labkit.mpi.call import Call, dtype_name
 from labkit.recording.clocks import measure
 from labkit.trace.records import Moment, Offset, Operation, Place, Recording
 
@@ -36,20 +36,20 @@ def start() -> None:
     record.start()
 
 
-def off() -> list[record.Record]:
+def off() -> list[Call]:
     """Stop recording, whatever state it is in; what was recorded. On this rank alone."""
     global _started
-    records, record.records, _started = record.records or [], None, None
+    calls, record.records, _started = record.records or [], None, None
     other_groups.unwatch()
     if get_ipython():
         vars(get_ipython()).pop("run_code", None)
-    return records
+    return calls
 
 
 def stop() -> Recording | None:
     """Stop, and tell what was recorded; None if `start` was not called. Collective over all ranks."""
     started, now = _started, _moment()
-    records = off()
+    calls = off()
     if started is None:
         return None
     offsets = [started.offset]
@@ -57,7 +57,7 @@ def stop() -> Recording | None:
         offsets.append(measure())
     except LabError:  # some rank is no more, or still busy: then the first measurement has to do
         pass
-    operations = tuple(_operation(r, started.cell) for r in records)
+    operations = tuple(_operation(call, started.cell) for call in calls)
     return Recording(_rank(), operations, tuple(started.spans.values()), now, tuple(offsets))
 
 
@@ -91,12 +91,11 @@ def _at(moment: int | None) -> Moment | None:
     return None if moment is None else Moment(moment, record.cpu(moment))
 
 
-def _operation(r: record.Record, first_cell: int) -> Operation:
-    call = r.call
+def _operation(call: Call, first_cell: int) -> Operation:
     return Operation(
-        call.verb, tuple(call.ranks), _at(r.start), _at(r.waited), _at(r.end),
-        r.source, r.failed, call.group, call.sequence or 0, call.tag or 0, call.root, call.op or "",
-        call.bytes, dtype_name(call.dtype) if call.dtype else "", _place(r.place(), first_cell),
+        call.verb, tuple(call.ranks), _at(call.start), _at(call.waited), _at(call.end),
+        call.source, call.failed, call.group, call.sequence or 0, call.tag or 0, call.root, call.op or "",
+        call.bytes, dtype_name(call.dtype) if call.dtype else "", _place(call.place, first_cell),
     )  # fmt: skip
 
 

@@ -26,7 +26,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation as its rank saw it; see `labkit.mpi.record.Record` for its moments."""
+    """One operation as its rank saw it; see `labkit.mpi.call.Call` for its moments."""
 
     verb: str
     ranks: tuple[int, ...]  # of a message the partner, or for a receive from any source all others

@@ -1,9 +1,12 @@
 """From when on a rank is said to have waited for an operation that it had posted."""
 
+import time
+
 import pytest
 
 from labkit.mpi import record
 from labkit.mpi.call import Call
+from labkit.mpi.waiting import wait_until
 
 MS = 1_000_000
 
@@ -21,16 +24,16 @@ def test_who_did_nothing_since_the_start_waited_since_then(monkeypatch, later, b
     monkeypatch.setattr(record, "looks", [(1000, 500)])
     monkeypatch.setattr(record, "clock", lambda: 1000 + int(later))
     monkeypatch.setattr(record, "_read", lambda: 500 + int(busy))
-    operation = record.Record()
-    operation.start = operation.posted = 1000
-    operation.wait()
-    assert operation.waited == (1000 if waits_from == "start" else 1000 + later)
+    call = Call("barrier", "0", (0,))
+    call.start = call.posted = 1000
+    record.wait(call)
+    assert call.waited == (1000 if waits_from == "start" else 1000 + later)
 
 
 def test_the_core_is_looked_at_seldom_and_its_time_is_known_of_every_moment(monkeypatch):
     monkeypatch.setattr(record, "looks", [])
     monkeypatch.setattr(record, "records", [])
-    monkeypatch.setattr(record, "_looked", 0)
+    monkeypatch.setattr(record, "_due", 0)
     used = iter([7_000, 8_000])
     monkeypatch.setattr(record, "_read", lambda: next(used))
     now = 10 * record.LOOK_EVERY
@@ -41,7 +44,22 @@ def test_the_core_is_looked_at_seldom_and_its_time_is_known_of_every_moment(monk
     assert times == [7_000, 7_300, 8_000, 8_200], "two looks; since each of them on the core"
 
 
+def test_a_long_wait_is_known_from_what_is_computed_after_it(monkeypatch):
+    monkeypatch.setattr(record, "records", [])
+    call = Call("barrier", "0", (0,))
+    record.look(record.clock())
+    record.begin(call, at_once=True)
+    there = time.monotonic() + 0.2
+    assert wait_until(lambda: time.monotonic() > there, 10, call)
+    end = record.clock()
+    while record.clock() < end + 200 * MS:
+        pass
+    record.look(record.clock())
+    assert record.cpu(end) - record.cpu(call.start) < 100 * MS
+
+
 def _finished(record):
-    operation = record.begin(Call("barrier", "0", (0,)))
-    operation.finish()
-    return operation
+    call = Call("barrier", "0", (0,))
+    record.begin(call)
+    record.finish(call)
+    return call
