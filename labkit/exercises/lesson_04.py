@@ -5,6 +5,7 @@ import copy
 from labkit.exercises.describe import Choice, Exercise, Lesson, Limit, Prediction, Question
 from labkit.exercises.judge import Mistake, compare, everywhere
 from labkit.exercises.later import torch
+from labkit.exercises.networks import gradient, linear
 
 PIXELS, HIDDEN, CLASSES = 6, 5, 3
 PARAMETERS = 4
@@ -13,21 +14,12 @@ BATCHES, SAMPLES = 3, 4
 
 
 def _network(generator):
-    sizes = (PIXELS, HIDDEN), (HIDDEN, CLASSES)
-    first, last = (torch.nn.utils.skip_init(torch.nn.Linear, *size) for size in sizes)
+    first, last = linear(generator, PIXELS, HIDDEN), linear(generator, HIDDEN, CLASSES)
     network = torch.nn.Sequential(first, torch.nn.ReLU(), last)
     with torch.no_grad():
         for p in network.parameters():
-            p.copy_(torch.randn(p.shape, generator=generator) / 2)
+            p /= 2
     return network
-
-
-def _gradients(arguments, result):
-    """What the model holds after the call, in one vector."""
-    grads = [p.grad for p in arguments[0].parameters()]
-    if any(g is None for g in grads):
-        return "a parameter without gradient"
-    return torch.cat([g.flatten() for g in grads])
 
 
 def _with_gradients(generator, size):
@@ -40,7 +32,7 @@ def _with_gradients(generator, size):
 
 
 def _own(arguments):
-    return [_gradients(own, None) for own in arguments]
+    return [gradient(network) for (network,) in arguments]
 
 
 def _sum(arguments):
@@ -72,7 +64,7 @@ def sync_in_one(model):
         "and copy each part back.",
     ),
     given=_with_gradients,
-    answer=_gradients,
+    answer=lambda arguments, result: gradient(arguments[0]),
     judge=compare(
         everywhere(_mean),
         Mistake("This is the sum. Divide it by the number of ranks.", everywhere(_sum)),
@@ -145,7 +137,7 @@ def accumulate(model, batches):
         "sync_gradients once, after the last backward().",
     ),
     given=_with_batches,
-    answer=_gradients,
+    answer=lambda arguments, result: gradient(arguments[0]),
     uses=("sync_gradients",),
     judge=compare(
         everywhere(_of_all),

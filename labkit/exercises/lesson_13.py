@@ -1,11 +1,12 @@
 """Lesson 13, Cut the model by layers: its prediction, exercises and questions."""
 
 import copy
-from itertools import combinations, pairwise
 
+from labkit.exercises.cuts import equal, fullest, least, wrong_cut
 from labkit.exercises.describe import Answers, Choice, Exercise, Lesson, Limit, Prediction, Question
 from labkit.exercises.judge import Mistake, compare
 from labkit.exercises.later import torch
+from labkit.exercises.networks import gradient, linear
 
 SAMPLES, WIDTH = 5, 4
 
@@ -15,24 +16,11 @@ def _stages(generator, size):
     frozen = int(torch.randint(1, max(2, size - 1), (), generator=generator))
     given = []
     for rank in range(size):
-        linear = torch.nn.utils.skip_init(torch.nn.Linear, WIDTH, WIDTH, dtype=torch.float64)
-        for p in linear.parameters():
-            p.data = torch.randn(p.shape, generator=generator, dtype=torch.float64)
-        linear.requires_grad_(rank >= frozen)
+        layer = linear(generator, WIDTH, WIDTH, dtype=torch.float64)
+        layer.requires_grad_(rank >= frozen)
         x, grad = (torch.randn(SAMPLES, WIDTH, generator=generator, dtype=torch.float64) for _ in range(2))
-        given.append((torch.nn.Sequential(linear, torch.nn.Tanh()), x, grad, frozen))
+        given.append((torch.nn.Sequential(layer, torch.nn.Tanh()), x, grad, frozen))
     return given
-
-
-def _gradients(arguments, result):
-    """What the stage's parameters hold after the call, in one vector; a frozen stage has zeros."""
-    stage, _, _, _ = arguments
-    found = [p.grad for p in stage.parameters()]
-    if any(g is None and p.requires_grad for p, g in zip(stage.parameters(), found, strict=True)):
-        return "a parameter without gradient"
-    return torch.cat(
-        [torch.zeros(p.numel()) if p.grad is None else p.grad.flatten() for p in stage.parameters()]
-    )
 
 
 def _whole(arguments, start=0, grad=None):
@@ -42,7 +30,7 @@ def _whole(arguments, start=0, grad=None):
     for stage in stages[start:]:
         out = stage(out)
     out.backward(arguments[-1][2] if grad is None else grad)
-    return [_gradients((stage, None, None, None), None) for stage in stages]
+    return [gradient(stage) for stage in stages]
 
 
 def _each_alone(arguments):
@@ -94,7 +82,7 @@ def fine_tune(stage, x, grad, frozen):
         "and sends none: only ranks above it ask for x.grad.",
     ),
     given=_stages,
-    answer=_gradients,
+    answer=lambda arguments, result: gradient(arguments[0]),
     judge=compare(
         _whole,
         Mistake("Each rank used its own x. The input of a stage comes from the rank before.", _each_alone),
@@ -121,55 +109,19 @@ def _sizes(generator, size):
     while True:
         many = int(torch.randint(6, 11, (), generator=generator))
         sizes = torch.randint(1, 20, (many,), generator=generator).tolist()
-        if fullest(_equal(many, size), sizes) > least(sizes, size):
+        if fullest(equal(many, size), sizes) > least(sizes, size):
             return [(sizes, size)] * size
-
-
-def _equal(many, ranks):
-    return [many * (r + 1) // ranks - many * r // ranks for r in range(ranks)]
-
-
-def fullest(counts, sizes) -> int:
-    """What the fullest rank holds."""
-    ends = [sum(counts[: n + 1]) for n in range(len(counts))]
-    return max(sum(sizes[a:b]) for a, b in pairwise([0, *ends]))
-
-
-def least(sizes, ranks) -> int:
-    """The least that the fullest of so many ranks can hold: all ways to cut are tried."""
-    cuts = combinations(range(1, len(sizes)), ranks - 1)
-    return min(fullest([b - a for a, b in pairwise([0, *cut, len(sizes)])], sizes) for cut in cuts)
 
 
 def _judged(answers: Answers) -> str:
     sizes, ranks = answers.arguments[0]
     for rank, found in enumerate(answers.found):
-        problem = _problem(found, sizes, ranks)
+        problem = wrong_cut(found, sizes, ranks)
         if problem:
             return f"rank {rank} is wrong\n  of {sizes} it made {found}\n{problem}"
     if any(found != answers.found[0] for found in answers.found):
         return f"the ranks differ: rank 0 has {answers.found[0]}; all must cut in the same places"
     return ""
-
-
-def _problem(counts, sizes, ranks) -> str:
-    if counts is None:
-        return "Nothing came back: a function without `return` returns None."
-    if not isinstance(counts, list) or any(type(n) is not int or n < 0 for n in counts):
-        return "A list was expected: for each rank its number of layers."
-    if len(counts) != ranks:
-        return f"There are {ranks} ranks, and {len(counts)} numbers."
-    if sum(counts) != len(sizes):
-        return f"There are {len(sizes)} layers, and the numbers add up to {sum(counts)}."
-    found, best = fullest(counts, sizes), least(sizes, ranks)
-    if found == best:
-        return ""
-    why = (
-        " Equal numbers of layers are not equal numbers of bytes."
-        if counts == _equal(len(sizes), ranks)
-        else ""
-    )
-    return f"The fullest rank holds {found} MB; {best} MB are enough.{why}"
 
 
 CUT_FOR_MEMORY = Exercise(

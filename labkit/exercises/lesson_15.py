@@ -5,6 +5,7 @@ import copy
 from labkit.exercises.describe import Answers, Choice, Exercise, Lesson, Limit, Prediction, Question
 from labkit.exercises.judge import Mistake, compare
 from labkit.exercises.later import dist, torch
+from labkit.exercises.networks import gradient, linear
 from labkit.exercises.slots import wrong_slots
 
 WIDTH = 5
@@ -18,10 +19,10 @@ def _network(generator, stages, microbatches, layers=1, samples=3):
         return torch.randn(shape, dtype=torch.float64, generator=generator)
 
     def layer():
-        linear = torch.nn.utils.skip_init(torch.nn.Linear, WIDTH, WIDTH, bias=False, dtype=torch.float64)
+        made = linear(generator, WIDTH, WIDTH, bias=False, dtype=torch.float64)
         # Orthogonal: what goes in is still felt behind many layers.
-        linear.weight.data = torch.linalg.qr(draw(WIDTH, WIDTH)).Q
-        return linear, torch.nn.LeakyReLU(0.8)
+        made.weight.data = torch.linalg.qr(made.weight.data).Q
+        return made, torch.nn.LeakyReLU(0.8)
 
     def loss(output, y):
         return (output - y).square().mean() / microbatches
@@ -30,19 +31,12 @@ def _network(generator, stages, microbatches, layers=1, samples=3):
     return made, list(zip(*draw(2, microbatches, samples, WIDTH), strict=True)), loss
 
 
-def _gradient(stage):
-    found = [p.grad for p in stage.parameters()]
-    if any(g is None for g in found):
-        return "a parameter without gradient"
-    return torch.cat([g.flatten() for g in found])
-
-
 def _gradients(made, batches, loss):
     """Of the whole network, stage by stage."""
     made = copy.deepcopy(made)
     for x, y in batches:
         loss(torch.nn.Sequential(*made)(x), y).backward()
-    return [_gradient(stage) for stage in made]
+    return [gradient(stage) for stage in made]
 
 
 def _room(generator, size):
@@ -65,7 +59,7 @@ def _executed(arguments, result):
     made, batches, loss = _network_for(*arguments)
     own = dist.get_rank()
     run_pipeline(result[own], made[own], batches, loss, batches[0][0])
-    return _gradient(made[own])
+    return gradient(made[own])
 
 
 def _judged(answers: Answers) -> str:
@@ -139,13 +133,13 @@ def _own_input(arguments):
     """As if every stage went through x, the input of the first one."""
     made, batches, loss = _parts(copy.deepcopy(arguments))
     for x, y in batches:
-        gradient = None
+        above = None
         for stage in reversed(made):
             own = x.clone().requires_grad_()
             output = stage(own)
-            (loss(output, y) if stage is made[-1] else output).backward(gradient)
-            gradient = own.grad
-    return [_gradient(stage) for stage in made]
+            (loss(output, y) if stage is made[-1] else output).backward(above)
+            above = own.grad
+    return [gradient(stage) for stage in made]
 
 
 def _three_stored(arguments):
@@ -188,7 +182,7 @@ def recomputing_step(stage, batches, loss, like):
         "On the last rank backward_pass wants the loss in place of the output: loss(output, y).",
     ),
     given=_deep,
-    answer=lambda arguments, result: _gradient(arguments[0]),
+    answer=lambda arguments, result: gradient(arguments[0]),
     judge=compare(
         lambda arguments: _gradients(*_parts(arguments)),
         Mistake("Each stage used x from `batches`. That is the input of rank 0 alone.", _own_input),

@@ -1,19 +1,17 @@
 """Answers to the exercises of lesson 15."""
 
+from textwrap import dedent
+
+from labkit.exercises.lesson_15 import PIPELINE_IN_ROOM, RECOMPUTING_STEP
+
+
+def body(exercise):
+    """What its solution has below the def."""
+    return dedent(exercise.solution.partition(":\n")[2])
+
+
 SLOTS = "from labkit.schedule import Backward, Forward\n"
-TIMED = (
-    SLOTS
-    + """\
-slots = []
-for stage in range(stages):
-    time = {}
-    for m in range(microbatches):
-        start = 2 * stages * (m // room) + 2 * (m % room)
-        time[Forward(m)] = start + stage
-        time[Backward(m)] = start + 2 * stages - 1 - stage
-    slots.append(sorted(time, key=time.get))
-"""
-)
+TIMED = SLOTS + body(PIPELINE_IN_ROOM).removesuffix("return slots\n")
 CAPPED = (
     SLOTS
     + """\
@@ -30,19 +28,7 @@ return slots
 """
 )
 PIPELINE = SLOTS + "from labkit.algorithms import gpipe, one_forward_one_backward, run_pipeline\n"
-RECOMPUTING = """\
-inputs, sent = [], []
-with torch.no_grad():
-    for x, y in batches:
-        inputs.append(forward_pass(stage, loss, x, y, like, sent)[0])
-for x, (_, y) in zip(inputs, batches):
-    output = stage(x)
-    if rank == world_size - 1:
-        output = loss(output, y)
-    backward_pass(x, output, sent)
-for work in sent:
-    work.wait()
-"""
+RECOMPUTING = body(RECOMPUTING_STEP)
 EVERY = "every = range(microbatches)\n"
 
 WRONG = {
