@@ -17,7 +17,7 @@ OVERLAP = 200_000
 ABSENCE = 20_000_000
 """Nanoseconds for which a busy machine may keep a rank off the core: that long it may have done nothing."""
 
-LOOK_EVERY = 250_000
+LOOK_EVERY = 500_000
 """Nanoseconds between two looks at the processor's clock: a system call, which takes 0.3 to 0.7 us."""
 
 records: list | None = None
