@@ -47,7 +47,7 @@ def plain_classes() -> tuple[type, type]:
     from labkit.mpi.work import Work
 
     work = without(Work, "wait", "finish")
-    return work, without(MPIProcessGroup, "begin_collective", Work=work)
+    return work, without(MPIProcessGroup, "begin", Work=work)
 
 
 class _Cut(ast.NodeTransformer):

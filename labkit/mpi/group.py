@@ -7,12 +7,16 @@ from labkit.mpi import limited, record
 from labkit.mpi.call import Call
 from labkit.mpi.channel import Channel
 from labkit.mpi.checks import Agreement
+from labkit.mpi.cuda import ROUTED
 from labkit.mpi.errors import CommunicationError, TaintedError
 from labkit.mpi.identity import Identity
 from labkit.mpi.position import position_above
 from labkit.mpi.runtime import MPI
 from labkit.mpi.shared import SharedMemory
 from labkit.mpi.work import Receive, Work, deferred, progress
+
+USER = 5 + ROUTED
+"""Frames from `position_above` to a user's, for a call that comes the shortest way from torch's function."""
 
 
 class Group(Identity):
@@ -44,22 +48,21 @@ class Group(Identity):
         steps,
         results,
         tensors,
+        opts=None,
         *,
         blocks=((), ()),
         window=None,
         ordered=False,
-        at_once=False,
         **about,
     ):
-        """Every collective passes here on its way to MPI."""
-        if limited.link is not None:
+        """Check a collective, where that is wanted, and post its steps. All pass here on their way to MPI.
+
+        A schedule's messages (`labkit.mpi.scheduled`) go their own way: it passes here without steps.
+        """
+        if limited.link is not None and steps:
             from labkit.mpi import scheduled
 
             return scheduled.collective(self, verb, results, tensors, **about)
-        return self.begin_collective(verb, steps, results, tensors, blocks, window, ordered, at_once, about)
-
-    def begin_collective(self, verb, steps, results, tensors, blocks, window, ordered, at_once, about):
-        """Check a collective, where that is wanted, and post its steps."""
         if "root" in about:
             about["root"] = self.ranks[about["root"]]
         call = Call(verb, self.named, self.ranks, tensors, **about)
@@ -68,14 +71,14 @@ class Group(Identity):
         call.sequence = self.sequence
         work = Work(self, call, steps, results, window, ordered)
         if record.records is not None and limited.link is None:  # else its messages are recorded
-            call.where = position_above(6)
-            record.begin(call, at_once)
+            call.where = position_above(USER)
+            record.begin(call, at_once=not getattr(opts, "asyncOp", True))
             work.recorded = True
         try:
             with progress:
                 if self.world.checked:
                     # Found here, since an asynchronous call is checked far from its line.
-                    call.where = call.where or position_above(6)
+                    call.where = call.where or position_above(USER)
                     work.agreement = Agreement(self.side, call, *blocks)
                 self.queue.append(work)
                 self.pump()
@@ -84,7 +87,7 @@ class Group(Identity):
             raise
         if work.error is not None:
             raise work.error
-        if work.recorded and not at_once:
+        if work.recorded and call.waited is None:
             call.posted = record.clock()
         return work
 
@@ -93,7 +96,7 @@ class Group(Identity):
         self.refuse_if_tainted(work.call)
         work.message, work.steps = step, iter([step])
         if record.records is not None:
-            work.call.where = work.call.where or position_above(5)
+            work.call.where = work.call.where or position_above(USER)
             record.begin(work.call)
             work.recorded = True
         try:

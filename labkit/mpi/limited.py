@@ -11,6 +11,7 @@ import time
 from math import inf
 
 from labkit.mpi import messages
+from labkit.mpi.cuda import ROUTED
 from labkit.mpi.position import position_above
 from labkit.mpi.runtime import MPI
 from labkit.mpi.work import Receive, Work
@@ -57,7 +58,7 @@ def limit(bandwidth, latency, offset=0.0):
 def begin_send(group, call, tensor, rank, tag):
     """Begin to send; on a limited link the call is done when the last byte has left, and a receive begun."""
     if group.world.checked:  # its message will tell
-        call.where = position_above(4)
+        call.where = position_above(4 + ROUTED)
     work, stamp = Work(group, call, (), [tensor]), b""
     if link is not None:
         work = _Send(group, call, (), [tensor])

@@ -3,8 +3,10 @@
 import os
 import sys
 from functools import cached_property
+from inspect import unwrap
 
 import torch
+import torch.distributed as dist
 
 # Frames in these files are machinery: the line that a user wants to see is the first one outside.
 _MACHINERY = (
@@ -15,6 +17,9 @@ _MACHINERY = (
     "<string>",
 )
 _HELPERS = ("contextlib.py", "functools.py", "threading.py", "typing_extensions.py", "warnings.py")
+_BY_OTHERS = {
+    id(unwrap(verb).__code__) for verb in (dist.send, dist.recv)
+}  # which call torch's isend and irecv
 _REMEMBERED = 10_000  # places that call; each keeps its code, and a cell that runs again has other code
 
 
@@ -41,12 +46,16 @@ def position_above(frames):
 
     Python makes an object of each frame that somebody looks at, so the first look is at that one alone. If it
     was the user's once, it is when the same code has come as far again: the same line calls the same way.
+    Where it is torch's `send`, the next look is at that one's caller, with a decorator between them.
     """
     try:
         frame = sys._getframe(frames)
     except ValueError:  # called from C++, with little of Python beneath
         return position()
     found = _direct.get((id(frame.f_code), frame.f_lasti))
+    if found is None and id(frame.f_code) in _BY_OTHERS:
+        caller = sys._getframe(frames + 2)
+        found = _positions.get((id(caller.f_code), caller.f_lasti))
     if found is None:
         user = _user_frame(sys._getframe(frames - 2))
         found = _position(user)
@@ -64,10 +73,13 @@ def _user_frame(frame):
 def _position(frame):
     if frame is None:
         return None
-    if len(_positions) >= _REMEMBERED:
-        _positions.clear()
-        _direct.clear()
-    return _positions.setdefault((id(frame.f_code), frame.f_lasti), Position(frame))
+    key = id(frame.f_code), frame.f_lasti
+    if key not in _positions:
+        if len(_positions) >= _REMEMBERED:
+            _positions.clear()
+            _direct.clear()
+        _positions[key] = Position(frame)
+    return _positions[key]
 
 
 _positions = {}  # (id of the code, how far it had come) -> its Position, which keeps the code and so the id

@@ -1,5 +1,7 @@
 """MPIProcessGroup: torch's names and option objects, each mapped to one call of `begin`."""
 
+import torch
+
 from labkit.errors import LabError
 from labkit.mpi import collectives, limited, steps
 from labkit.mpi.buffers import op_name
@@ -33,27 +35,22 @@ class MPIProcessGroup(Group):
         plan = collectives.all_reduce(tensors, op, self.members, self.memory, at_once)
         ordered = any([self.memory.suits(tensor) for tensor in tensors])
         return self.begin(
-            "all_reduce", plan, tensors, tensors, op=op,
-            window=collectives.WINDOW, ordered=ordered, at_once=at_once,
-        )  # fmt: skip
+            "all_reduce", plan, tensors, tensors, opts, op=op, window=collectives.WINDOW, ordered=ordered
+        )
 
     allreduce_coalesced = allreduce
 
     def reduce(self, tensors, opts):
         op, root = _op(opts), opts.rootRank
         plan = collectives.reduce(tensors[0], op, root, self.me, self.members)
-        return self.begin("reduce", plan, list(tensors), tensors, op=op, root=root)
+        return self.begin("reduce", plan, list(tensors), tensors, opts, op=op, root=root)
 
     def broadcast(self, tensors, opts):
         plan = collectives.broadcast(tensors, opts.rootRank, self.me)
-        return self.begin("broadcast", plan, list(tensors), tensors, root=opts.rootRank)
+        return self.begin("broadcast", plan, list(tensors), tensors, opts, root=opts.rootRank)
 
-    def all_gather_single(self, output, input, opts=None):
-        return self.all_gather_single_coalesced([output], [input], opts)
-
-    _allgather_base = all_gather_single
-
-    def all_gather_single_coalesced(self, outputs, inputs, opts=None):
+    def all_gather_single(self, outputs, inputs, opts=None):
+        outputs, inputs = _lists(outputs, inputs)
         for target, source in zip(outputs, inputs, strict=True):
             _expect(
                 "all_gather_into_tensor",
@@ -66,9 +63,9 @@ class MPIProcessGroup(Group):
         plan = _chain(
             collectives.all_gather_into(t, s, self.me) for t, s in zip(outputs, inputs, strict=True)
         )
-        return self.begin("all_gather_into_tensor", plan, list(outputs), inputs)
+        return self.begin("all_gather_into_tensor", plan, list(outputs), inputs, opts)
 
-    allgather_into_tensor_coalesced = all_gather_single_coalesced
+    _allgather_base = all_gather_single_coalesced = allgather_into_tensor_coalesced = all_gather_single
 
     def allgather(self, outputs, inputs, opts=None):
         for targets, source in zip(outputs, inputs, strict=True):
@@ -77,7 +74,8 @@ class MPIProcessGroup(Group):
         plan = _chain(collectives.all_gather(t, s) for t, s in zip(outputs, inputs, strict=True))
         # Ranks may give different sizes; what they must agree on is the list of all sizes.
         same = [tuple(t.shape) for targets in outputs for t in targets]
-        return self.begin("all_gather", plan, outputs[0] if len(outputs) == 1 else outputs, inputs, same=same)
+        results = outputs[0] if len(outputs) == 1 else outputs
+        return self.begin("all_gather", plan, results, inputs, opts, same=same)
 
     def allgather_coalesced(self, output_lists, inputs, opts=None):
         by_input = [[of_rank[k] for of_rank in output_lists] for k in range(len(inputs))]
@@ -88,22 +86,18 @@ class MPIProcessGroup(Group):
         if targets:
             _expect("gather", len(targets), self.members, "output list", inputs[0], *targets)
         plan = collectives.gather(targets, inputs[0], opts.rootRank)
-        return self.begin("gather", plan, targets, inputs, root=opts.rootRank)
+        return self.begin("gather", plan, targets, inputs, opts, root=opts.rootRank)
 
     def scatter(self, outputs, inputs, opts):
         sources = inputs[0] if self.me == opts.rootRank else []
         if sources:
             _expect("scatter", len(sources), self.members, "input list", outputs[0], *sources)
         plan = collectives.scatter(outputs[0], sources, opts.rootRank)
-        return self.begin("scatter", plan, list(outputs), outputs, root=opts.rootRank)
+        return self.begin("scatter", plan, list(outputs), outputs, opts, root=opts.rootRank)
 
-    def reduce_scatter_single(self, output, input, opts=None):
-        return self.reduce_scatter_single_coalesced([output], [input], opts)
-
-    _reduce_scatter_base = reduce_scatter_single
-
-    def reduce_scatter_single_coalesced(self, outputs, inputs, opts=None):
+    def reduce_scatter_single(self, outputs, inputs, opts=None):
         op = _op(opts)
+        outputs, inputs = _lists(outputs, inputs)
         for target, source in zip(outputs, inputs, strict=True):
             _expect(
                 "reduce_scatter_tensor",
@@ -116,9 +110,10 @@ class MPIProcessGroup(Group):
         plan = _chain(
             collectives.reduce_scatter(t, s, op, self.members) for t, s in zip(outputs, inputs, strict=True)
         )
-        return self.begin("reduce_scatter_tensor", plan, list(outputs), inputs, op=op)
+        return self.begin("reduce_scatter_tensor", plan, list(outputs), inputs, opts, op=op)
 
-    reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
+    _reduce_scatter_base = reduce_scatter_single
+    reduce_scatter_single_coalesced = reduce_scatter_tensor_coalesced = reduce_scatter_single
 
     def reduce_scatter(self, outputs, inputs, opts=None):
         op = _op(opts)
@@ -129,14 +124,14 @@ class MPIProcessGroup(Group):
             for t, s in zip(outputs, inputs, strict=True)
         )
         return self.begin(
-            "reduce_scatter", plan, list(outputs), [t for sources in inputs for t in sources], op=op
+            "reduce_scatter", plan, list(outputs), [t for sources in inputs for t in sources], opts, op=op
         )
 
     def all_to_all_single(self, output, input, output_splits, input_splits, opts=None):
         take = collectives.blocks(output, output_splits, self.members)
         give = collectives.blocks(input, input_splits, self.members)
         plan = collectives.all_to_all_single(output, input, take, give)
-        return self.begin("all_to_all_single", plan, [output], [input], blocks=(give, take), same="")
+        return self.begin("all_to_all_single", plan, [output], [input], opts, blocks=(give, take), same="")
 
     alltoall_base = all_to_all_single
 
@@ -145,10 +140,10 @@ class MPIProcessGroup(Group):
         _expect("all_to_all", len(inputs), self.members, "input list", *inputs, *outputs)
         _expect("all_to_all", len(outputs), self.members, "output list")
         plan = collectives.all_to_all(outputs, inputs)
-        return self.begin("all_to_all", plan, list(outputs), inputs, blocks=(give, take), same="")
+        return self.begin("all_to_all", plan, list(outputs), inputs, opts, blocks=(give, take), same="")
 
     def barrier(self, opts=None):
-        return self.begin("barrier", iter([steps.barrier()]), [], [])
+        return self.begin("barrier", iter([steps.barrier()]), [], [], opts)
 
     def monitored_barrier(self, timeout=None, wait_all_ranks=False):
         monitored_barrier(self, self.seconds if timeout is None else timeout.total_seconds(), wait_all_ranks)
@@ -176,6 +171,11 @@ class MPIProcessGroup(Group):
                 "use one of these",
             )
         return (self.ranks[rank],)
+
+
+def _lists(outputs, inputs):
+    """Of verbs that take one tensor and one, or as many as they like."""
+    return ([outputs], [inputs]) if isinstance(outputs, torch.Tensor) else (outputs, inputs)
 
 
 def _chain(plans):

@@ -23,4 +23,4 @@ def test_only_the_hooks_are_cut_out():
 
 def test_a_group_without_hooks_makes_works_without_hooks():
     work, group = plain_classes()
-    assert group.begin_collective.__globals__["Work"] is work
+    assert group.begin.__globals__["Work"] is work

@@ -23,6 +23,7 @@ MODULES = (
     "cases_fsdp",
     "cases_parallel",
     "cases_pipeline",
+    "cases_position",
     "cases_checkpoint",
     "cases_checked",
     "cases_checked_messages",

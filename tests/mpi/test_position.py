@@ -10,6 +10,8 @@ import torch
 
 from labkit.mpi import position
 
+from . import launcher
+
 
 def functions(file, text, **known):
     """Of a source that has the name of a file of torch's, or of this package's."""
@@ -93,3 +95,28 @@ def test_of_cells_that_ran_again_and_again_so_many_are_kept_and_no_more(monkeypa
     del run
     gc.collect()
     assert sum(code() is not None for code in codes) <= 3
+
+
+BUILT_FOR_CUDA = """
+import torch
+torch.backends.cuda.is_built = lambda: True
+import labkit.mpi
+import torch.distributed as dist
+from labkit.mpi import position, record
+labkit.mpi.init()
+record.start()
+for turn in range(2):
+    dist.all_reduce(torch.ones(1))
+    position._user_frame = None
+places = [call.place for call in record.records]
+record.records = None
+dist.destroy_process_group()
+print(places)
+"""
+
+
+def test_a_torch_that_is_built_for_cuda_has_a_frame_more(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(BUILT_FOR_CUDA)
+    finished = launcher.run(1, [str(script)], tmp_path / "output.txt", 60)
+    assert str([(str(script), 10)] * 2) in finished.output, finished.output

@@ -4,10 +4,12 @@ Each case is a function in `cases_*.py`. All cases of a world size share one lau
 test of its own here. Data is fresh in each run: `LABKIT_TEST_SEED` repeats one.
 """
 
+from pathlib import Path
+
 import pytest
 
 from .launches import selects
-from .table import load
+from .table import MODULES, load
 
 MODES = ((2, False), (3, False), (4, False), (3, True))
 
@@ -26,3 +28,7 @@ def rows():
 def test_case(launches, case_name, size, checked):
     verdict = launches[size, checked][case_name]
     assert verdict.passed, verdict.text
+
+
+def test_every_file_of_cases_is_in_the_table():
+    assert {path.stem for path in Path(__file__).parent.glob("cases_*.py")} == set(MODULES)
