@@ -17,9 +17,8 @@ _MACHINERY = (
     "<string>",
 )
 _HELPERS = ("contextlib.py", "functools.py", "threading.py", "typing_extensions.py", "warnings.py")
-_BY_OTHERS = {
-    id(unwrap(verb).__code__) for verb in (dist.send, dist.recv)
-}  # which call torch's isend and irecv
+# These call torch's isend and irecv, which a user may call as well.
+_BY_OTHERS = {id(unwrap(verb).__code__) for verb in (dist.send, dist.recv)}
 _REMEMBERED = 10_000  # places that call; each keeps its code, and a cell that runs again has other code
 
 
