@@ -30,8 +30,9 @@ def _staleness(order):
     return found
 
 
-def _served(rate_of, answered=1):
-    """What every rank returns for steps of rate_of(rate, staleness); `answered` is added to a version."""
+def _served(part_of, answered=1):
+    """What every rank returns for steps of part_of(staleness, version) of the rate; the server answers a
+    gradient with its version plus `answered`."""
 
     def values(arguments):
         weights, order, rate = arguments[0]
@@ -39,7 +40,7 @@ def _served(rate_of, answered=1):
         pulled = {worker: (0, weights.clone()) for worker in order}
         for version, worker in enumerate(order):
             then, theirs = pulled[worker]
-            weights -= rate_of(rate, version - then) * (theirs - worker)
+            weights -= rate * part_of(version - then, version) * (theirs - worker)
             pulled[worker] = (version + answered, weights.clone())
         return [weights, *(order.count(worker) for worker in range(1, len(arguments)))]
 
@@ -82,25 +83,25 @@ def serve_divided(weights, order, rate):
     given=_arrivals,
     uses=("send_weights", "work"),
     judge=compare(
-        _served(lambda rate, staleness: rate / (staleness + 1)),
+        _served(lambda staleness, version: 1 / (staleness + 1)),
         Mistake(
             "Every step has its full length. Divide it by staleness + 1.",
-            _served(lambda rate, staleness: rate),
+            _served(lambda staleness, version: 1),
         ),
         Mistake(
             "A fresh gradient has staleness 0, and one that is one update old has 1: divide by the staleness "
             "plus 1.",
-            _served(lambda rate, staleness: rate / max(1, staleness)),
+            _served(lambda staleness, version: 1 / max(1, staleness)),
         ),
         Mistake(
             "The staleness is one too high: the weights that you answer with are those after this update, "
             "so their version is the index plus 1.",
-            _served(lambda rate, staleness: rate / (staleness + 1), answered=0),
+            _served(lambda staleness, version: 1 / (staleness + 1), answered=0),
         ),
         Mistake(
             "Each step is divided by the number of updates so far. The staleness is counted from the "
             "version that came with the gradient.",
-            lambda arguments: _by_index(arguments),
+            _served(lambda staleness, version: 1 / (version + 1)),
         ),
     ),
     limits=(
@@ -112,16 +113,6 @@ def serve_divided(weights, order, rate):
         ),
     ),
 )
-
-
-def _by_index(arguments):
-    weights, order, rate = arguments[0]
-    weights = weights.clone()
-    pulled = {worker: weights.clone() for worker in order}
-    for version, worker in enumerate(order):
-        weights -= rate / (version + 1) * (pulled[worker] - worker)
-        pulled[worker] = weights.clone()
-    return [weights, *(order.count(worker) for worker in range(1, len(arguments)))]
 
 
 def _gossip(generator, size):
