@@ -56,7 +56,7 @@ $(TESTABLE): $(INSTALLED)
 	@touch $@
 
 lab: $(INSTALLED) ## open JupyterLab on the lessons
-	@$(ACTIVATE) && exec python -m labkit lab --ServerApp.root_dir=notebooks $(LAB_ARGS)
+	@$(ACTIVATE) && exec python -m labkit.commands lab --ServerApp.root_dir=notebooks $(LAB_ARGS)
 
 test: $(TESTABLE) ## what any machine can run, in under 15 minutes on 2 cores
 	@$(ACTIVATE) && exec python tests/run_parts.py test

@@ -2,16 +2,17 @@
 
 >>> import labkit
 >>> lab = labkit.start(4)
+
+README.md beside this file is the map of what is in here.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from labkit.errors import LabError
     from labkit.exercises import ask, check, hint, predict, progress, solution
-    from labkit.lab import Lab
-    from labkit.notebook import start
+    from labkit.lab.lab import Lab
+    from labkit.lab.session import start
     from labkit.trace import Trace
 
 __version__ = "0.1.0"
@@ -19,16 +20,34 @@ __all__ = [
     "Lab", "LabError", "Trace", "ask", "check", "hint", "predict", "progress", "solution", "start",
 ]  # fmt: skip
 
-_HOME = {
-    "Lab": "labkit.lab",
-    "LabError": "labkit.errors",
-    "Trace": "labkit.trace",
-    "start": "labkit.notebook",
-}
+_HOME = {"Lab": "labkit.lab.lab", "Trace": "labkit.trace", "start": "labkit.lab.session"}
 _HOME |= dict.fromkeys(("ask", "check", "hint", "predict", "progress", "solution"), "labkit.exercises")
 
 
-def __getattr__(name: str):
+class LabError(Exception):
+    """Something a user can mend: says what was asked, what was found, and the fix.
+
+    >>> raise LabError("4 ranks", "no mpiexec in this environment", "pip install 'labkit[mpich]'")
+    Traceback (most recent call last):
+        ...
+    labkit.LabError: asked: 4 ranks
+    found: no mpiexec in this environment
+    fix:   pip install 'labkit[mpich]'
+    """
+
+    def __init__(self, asked: str, found: str, fix: str):
+        super().__init__(f"asked: {asked}\nfound: {found}\nfix:   {fix}")
+        self.asked, self.found, self.fix = asked, found, fix
+
+    def __reduce__(self) -> tuple[type["LabError"], tuple[str, str, str]]:
+        return LabError, (self.asked, self.found, self.fix)
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython prints: the three lines, without labkit's own frames."""
+        return [f"\x1b[31mLabError\x1b[0m\n{self}"]
+
+
+def __getattr__(name: str) -> Any:
     """Import on first use: torch loads labkit.mpi in every rank of every script, which needs no more."""
     if name not in _HOME:
         raise AttributeError(f"module 'labkit' has no attribute {name!r}")

@@ -13,7 +13,7 @@ os.environ.setdefault("LABKIT_SPARE", "0")  # tests that want spare ranks say so
 def labs():
     """`labs(n)` is a running lab of n ranks with clean namespaces."""
     from labkit import launch  # not needed, nor there, where only the backend is tested
-    from labkit.lab import Lab
+    from labkit.lab.lab import Lab
 
     running: dict[int, Lab] = {}
 
@@ -34,7 +34,7 @@ def labs():
 @pytest.fixture(scope="module")
 def spare_ranks():
     """Labs of this module that start after this have spare ranks, which are prepared almost at once."""
-    from labkit import spare
+    from labkit.launch import spare
 
     def surroundings():
         return {k: v for k, v in os.environ.items() if k != "PYTEST_CURRENT_TEST"}, os.getcwd()

@@ -75,14 +75,14 @@ PARTS = {
         measured(MPI, 6),
         measured(FAULTS, 8),
         measured(NOTEBOOKS, 12),
-        measured(Part("benchmarks", 0, pytest("tests/bench", "-m", "slow")), 6),
+        measured(Part("benchmarks", 0, pytest("tests/commands/bench", "-m", "slow")), 6),
         Part("what was measured", 1, ("-m", "coverage", "combine", "--quiet")),
         Part("at least 90 %", 1, ("-m", "coverage", "report")),
     ),
     "nightly": (
         Part("soaks", 60, pytest("tests", "-s", "-m", "nightly")),
         *(replace(NOTEBOOKS, name=f"notebooks, time {n} of 20") for n in range(1, 21)),
-        Part("benchmarks", 75, ("-m", "labkit", "bench")),
+        Part("benchmarks", 75, ("-m", "labkit.commands", "bench")),
     ),
 }
 

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from labkit.bench.whole import tables
+from labkit.commands.bench.all import tables
 
 ABOVE = """# Benchmarks
 
@@ -17,7 +17,7 @@ call between ranks. In the row `ddp_step`, `raw` is the same step without commun
 seconds per call on the slowest rank."""
 NONE = """No measurement is kept yet. On a quiet machine:
 
-    labkit bench --json tests/benchmarks/bench.json"""
+    labkit bench --json tests/commands/bench/bench.json"""
 
 
 def page(folder: Path) -> str:

@@ -21,7 +21,7 @@ from docutils import nodes  # noqa: E402
 from sphinx.util import logging  # noqa: E402
 
 import labkit  # noqa: E402
-from labkit import front_page  # noqa: E402
+from labkit.commands import front_page  # noqa: E402
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ def stage() -> None:
             describe(cell)
         (made / "lessons" / lesson.file).write_text(json.dumps(notebook), encoding="utf-8")
     (made / "lessons.md").write_text(contents(lessons))
-    (made / "benchmarks.md").write_text(benchmarks.page(ROOT / "tests" / "benchmarks"))
+    (made / "benchmarks.md").write_text(benchmarks.page(ROOT / "tests" / "commands" / "bench"))
     (made / "figures.md").write_text(figures.page(made / "figures"))
     faults = (ROOT / "tests" / "faults" / "FAULTS.md").read_text()
     (made / "faults.md").write_text(faults)

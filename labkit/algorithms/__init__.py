@@ -12,14 +12,7 @@ from labkit.algorithms.halving_doubling import (
 )
 from labkit.algorithms.layers import backward_through, forward_through, kept_for_backward, layers_of
 from labkit.algorithms.naive import all_reduce_naive, naive
-from labkit.algorithms.parameter_server import (
-    finish,
-    hold,
-    pull,
-    push,
-    serve_asynchronous,
-    serve_synchronous,
-)
+from labkit.algorithms.parameter_server import finish, hold, pull, push, serve_asynchronous, serve_synchronous
 from labkit.algorithms.ping_pong import fit_alpha_beta, ping_pong
 from labkit.algorithms.pipeline import (
     backward_pass,

@@ -4,7 +4,7 @@ A lesson is described in one file, `lesson_NN.py`, as data; the rest of the pack
 """
 
 from labkit.exercises.grade import check
-from labkit.exercises.kept import progress
-from labkit.exercises.talk import ask, hint, predict, solution
+from labkit.exercises.progress_file import progress
+from labkit.exercises.prompts import ask, hint, predict, solution
 
 __all__ = ["ask", "check", "hint", "predict", "progress", "solution"]

@@ -3,12 +3,12 @@
 from importlib import import_module
 from pathlib import Path
 
-from labkit.errors import LabError
+from labkit import LabError
 from labkit.exercises.describe import Exercise, Lesson, Prediction, Question
 
 LESSONS: tuple[Lesson, ...] = tuple(
-    import_module(f"labkit.exercises.{path.stem}").LESSON
-    for path in sorted(Path(__file__).parent.glob("lesson_*.py"))
+    import_module(f"labkit.exercises.lessons.{path.stem}").LESSON
+    for path in sorted(Path(__file__).with_name("lessons").glob("lesson_*.py"))
 )
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass
 
-from labkit import cell, report
-from labkit.exercises import kept
 from labkit.exercises.catalogue import exercise_named
 from labkit.exercises.describe import Answers, Exercise
 from labkit.exercises.measure import Run, lost, over, used
+from labkit.exercises.progress_file import changed
+from labkit.lab import cell
+from labkit.rank.protocol import ranks
 
 DEADLINE = 10.0
 """Seconds for one call of the learner's function. A deadlock is seen earlier."""
@@ -34,11 +35,11 @@ def check(name: str) -> None:
 
     >>> labkit.check("swap")
     """
-    from labkit.notebook import running
+    from labkit.lab.session import running
 
     verdict = grade(running(f"check({name!r})"), exercise_named(name))
     if verdict.solved:
-        with kept.changed() as progress:
+        with changed() as progress:
             progress["exercises"][name] = True
     print(verdict.text)
 
@@ -74,7 +75,7 @@ def _undone(lab, exercise: Exercise) -> str:
     """The next step, if the function is not there on every rank or is still the stub."""
     told = lab[:].apply_async(_written, exercise.name).get(DEADLINE)
     if "missing" in told:
-        where = report.ranks([r for r, state in enumerate(told) if state == "missing"])
+        where = ranks([r for r, state in enumerate(told) if state == "missing"])
         return f"there is no function {exercise.name} on {where}; run the cell that defines it, on all ranks"
     if "untouched" in told:
         return (

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from labkit.exercises.describe import Answers, Arguments
-from labkit.report import ranks
+from labkit.rank.protocol import ranks
 
 SHOWN = 6
 """Elements of a tensor that a sentence shows."""

@@ -1,10 +1,15 @@
 """The title of a timeline: the one thing that a reader should see in it, computed from the trace."""
 
+from __future__ import annotations
+
 from collections import defaultdict
+from typing import TYPE_CHECKING
 
 from labkit.figures.spans import extent, time_spent
 from labkit.figures.units import duration
-from labkit.trace import Trace
+
+if TYPE_CHECKING:
+    from labkit.trace import Trace
 
 MESSAGE = ("send", "recv")
 WORTH_SAYING = 0.1

@@ -1,11 +1,18 @@
 """Who computes when, and how many do so at a time: what a split model leaves idle."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from matplotlib.figure import Figure
 
 from labkit.figures.spans import by_rank, extent
 from labkit.figures.style import QUIET, WAIT, figure, in_style, rank_colour
 from labkit.figures.units import unit
-from labkit.trace import COMPUTE, Trace
+from labkit.trace.event import COMPUTE
+
+if TYPE_CHECKING:
+    from labkit.trace import Trace
 
 WIDTH = 9.0  # inches
 BELOW = 1.2  # inches: the panel that counts

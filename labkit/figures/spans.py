@@ -1,8 +1,14 @@
 """What a rank did when, as spans that do not overlap, and how much time each kind took."""
 
-from dataclasses import dataclass
+from __future__ import annotations
 
-from labkit.trace import COMPUTE, Event, Trace
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from labkit.trace.event import COMPUTE, Event
+
+if TYPE_CHECKING:
+    from labkit.trace import Trace
 
 KINDS = ("compute", "off the CPU", "communication", "waiting")
 

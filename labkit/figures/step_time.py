@@ -1,6 +1,9 @@
 """Where the time of a step goes: compute, communication and waiting, stacked."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
@@ -8,7 +11,9 @@ from labkit.figures.spans import KINDS, extent, time_spent
 from labkit.figures.style import QUIET, figure, in_style, rank_colour
 from labkit.figures.timeline import legend, look
 from labkit.figures.units import duration, unit
-from labkit.trace import Trace
+
+if TYPE_CHECKING:
+    from labkit.trace import Trace
 
 
 @in_style

@@ -1,5 +1,9 @@
 """Who computed, communicated and waited when: one lane per rank, an arrow per message."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.figure import Figure
@@ -12,7 +16,9 @@ from labkit.figures.finding import finding
 from labkit.figures.spans import KINDS, by_rank, extent, is_timed, merged, spans, tracks
 from labkit.figures.style import WAIT, figure, half_opaque, in_style, rank_colour
 from labkit.figures.units import unit
-from labkit.trace import Trace
+
+if TYPE_CHECKING:
+    from labkit.trace import Trace
 
 WIDTH = 9.0  # inches
 LANE = 0.36  # half the height of a lane; the lanes are 1 apart

@@ -1,12 +1,19 @@
 """Who sent how many bytes to whom; and what each rank gave to collectives, which is another matter."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from labkit.figures.style import figure, in_style, place_freely, rank_colour
 from labkit.figures.units import BYTES, short, size, unit
-from labkit.trace import COMPUTE, Trace
+from labkit.trace.event import COMPUTE
+
+if TYPE_CHECKING:
+    from labkit.trace import Trace
 
 DARKEST = 0.45
 """Of the greys, for the largest number: black text is legible on it, and the ranks have the colours."""

@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from labkit import hosts as machines
-from labkit.errors import LabError, one_of
-from labkit.hosts import Host
+from labkit import LabError
+from labkit.launch.hosts import ssh as machines
+from labkit.launch.hosts.names import Host
 
 
 @dataclass(frozen=True)
@@ -132,3 +132,9 @@ def recognise(says: str) -> tuple[str, str]:
     """Name and version of the MPI whose `mpiexec --version` says that; ("", "") if labkit knows none."""
     found = ((name, re.search(sign, says, re.DOTALL)) for name, sign in _SIGNS)
     return next(((name, match[1]) for name, match in found if match), ("", ""))
+
+
+def one_of(what: str, asked: str, known: tuple[str, ...]) -> None:
+    """LabError unless what was asked is one of those that labkit knows."""
+    if asked not in known:
+        raise LabError(f"{what} {asked!r}", "labkit does not know it", f"use one of {', '.join(known)}")

@@ -4,11 +4,11 @@ import os
 import sys
 from dataclasses import dataclass, replace
 
-from labkit import hosts as machines
-from labkit import slurm
-from labkit.errors import LabError, one_of
-from labkit.hosts import Host
-from labkit.launch.mpi import MPI, find_mpi
+from labkit import LabError
+from labkit.launch import slurm
+from labkit.launch.hosts import names
+from labkit.launch.hosts.names import Host
+from labkit.launch.mpi import MPI, find_mpi, one_of
 
 BACKENDS = ("auto", "mpi", "gloo")
 DEVICES = ("auto", "cpu", "cuda")
@@ -70,7 +70,7 @@ def plan(ranks=None, *, hosts=None, launcher=None, backend="auto", mpi="auto", d
     A count that the caller names wins; the environment (`LABKIT_RANKS`, `LABKIT_LAUNCHER`,
     `LABKIT_BACKEND`, `LABKIT_HOSTS`) fills in what is left open.
     """
-    hosts = machines.parse(hosts or os.environ.get("LABKIT_HOSTS") or "")
+    hosts = names.parse(hosts or os.environ.get("LABKIT_HOSTS") or "")
     launcher = launcher or os.environ.get("LABKIT_LAUNCHER") or "auto"
     one_of("launcher", launcher, LAUNCHERS)
     if backend == "auto":

@@ -9,8 +9,8 @@ this module imports neither torch nor MPI; the first use does.
 __all__ = ["MismatchError", "Status", "TaintedError", "init", "recover", "register", "status"]
 
 _WHERE = {
-    "MismatchError": "errors", "TaintedError": "errors", "Status": "waiting", "status": "waiting",
-    "recover": "recovery", "register": "registration",
+    "MismatchError": "errors", "TaintedError": "errors", "Status": "wire.waiting", "status": "wire.waiting",
+    "recover": "repair.recovery", "register": "registration",
 }  # fmt: skip
 
 

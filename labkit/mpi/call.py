@@ -2,7 +2,7 @@
 
 import torch
 
-from labkit.mpi.position import position
+from labkit.mpi.record.position import position
 
 
 class Call:

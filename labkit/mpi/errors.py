@@ -2,7 +2,7 @@
 
 import torch.distributed as dist
 
-from labkit.errors import LabError
+from labkit import LabError
 
 
 class CommunicationError(LabError, dist.DistBackendError):

@@ -2,17 +2,18 @@
 
 import torch.distributed as dist
 
-from labkit.errors import LabError
-from labkit.mpi import limited, record
+from labkit import LabError
 from labkit.mpi.call import Call
-from labkit.mpi.channel import Channel
-from labkit.mpi.checks import Agreement
+from labkit.mpi.collectives.shared_memory import SharedMemory
 from labkit.mpi.cuda import ROUTED
 from labkit.mpi.errors import CommunicationError, TaintedError
 from labkit.mpi.identity import Identity
-from labkit.mpi.position import position_above
-from labkit.mpi.runtime import MPI
-from labkit.mpi.shared import SharedMemory
+from labkit.mpi.messages import slow_link
+from labkit.mpi.record import record
+from labkit.mpi.record.position import position_above
+from labkit.mpi.repair.agreement import Agreement
+from labkit.mpi.wire.channel import Channel
+from labkit.mpi.wire.runtime import MPI
 from labkit.mpi.work import Receive, Work, deferred, progress
 
 USER = 5 + ROUTED
@@ -57,12 +58,12 @@ class Group(Identity):
     ):
         """Check a collective, where that is wanted, and post its steps. All pass here on their way to MPI.
 
-        A schedule's messages (`labkit.mpi.scheduled`) go their own way: it passes here without steps.
+        A schedule's messages (`collectives.by_schedule`) go their own way: it passes here without steps.
         """
-        if limited.link is not None and steps:
-            from labkit.mpi import scheduled
+        if slow_link.link is not None and steps:
+            from labkit.mpi.collectives import by_schedule
 
-            return scheduled.collective(self, verb, results, tensors, **about)
+            return by_schedule.collective(self, verb, results, tensors, **about)
         if "root" in about:
             about["root"] = self.ranks[about["root"]]
         call = Call(verb, self.named, self.ranks, tensors, **about)
@@ -70,7 +71,7 @@ class Group(Identity):
         self.sequence += 1
         call.sequence = self.sequence
         work = Work(self, call, steps, results, window, ordered)
-        if record.records is not None and limited.link is None:  # else its messages are recorded
+        if record.records is not None and slow_link.link is None:  # else its messages are recorded
             call.where = position_above(USER)
             record.begin(call, at_once=not getattr(opts, "asyncOp", True))
             work.recorded = True

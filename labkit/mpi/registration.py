@@ -1,4 +1,6 @@
-"""How torch learns of this backend, as "mpi" and as "mpi4py". Imports neither MPI nor the groups.
+"""How torch learns of this backend, as "mpi" and as "mpi4py", and makes its groups.
+
+Imports neither MPI nor the groups before the first is asked for.
 
 A stock wheel knows the name "mpi" and has no class behind it, so the class is put there. Its
 branch for "mpi" also passes a placeholder where a store belongs, and drops the timeout; the helper that
@@ -10,6 +12,8 @@ from functools import wraps
 import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
+from labkit import LabError
+
 _asked = []  # what torch's helper was asked for, while it makes a group of ours
 
 
@@ -18,14 +22,10 @@ class ProcessGroupMPI:
 
     @staticmethod
     def create(ranks):
-        from labkit.mpi.create import create_group
-
         return create_group(list(ranks), *_asked[-1])
 
 
 def _create_mpi4py(options, _):
-    from labkit.mpi.create import create_group
-
     return create_group(
         list(options.global_ranks_in_group), options.group_id, options.timeout, options.store,
         expected=(options.group_rank, options.group_size),
@@ -47,8 +47,6 @@ def _with_store(helper):
     @wraps(helper)
     def new_process_group_helper(size, rank, ranks, backend, store, name, *args, timeout=None, **kwargs):
         if backend == dist.Backend.MPI and not ranks:
-            from labkit.mpi.create import default_store
-
             store = default_store()
         _asked.append((name, timeout, store))
         try:
@@ -70,3 +68,35 @@ def _for_mpi_too(monitored_barrier):
         return monitored_barrier(group, timeout, wait_all_ranks)
 
     return monitored
+
+
+def default_store():
+    """A store for the default group about to be made: a namespace of its own in the World's store."""
+    from labkit.mpi.world import world
+
+    here = world()
+    return dist.PrefixStore(f"mpi/{here.generation}", here.store)
+
+
+def create_group(ranks, name, timeout, store, expected=None):
+    """A group over `ranks`, world ranks; an empty list is the default group. Collective over them.
+
+    LabError where torch's rank or world size, `expected`, is not MPI's.
+    """
+    from labkit.mpi.process_group import MPIProcessGroup
+    from labkit.mpi.world import world
+
+    here = world()
+    if not ranks:
+        if expected is not None and expected != (here.rank, here.size):
+            raise LabError(
+                "rank {} of {}".format(*expected),
+                f"MPI says rank {here.rank} of {here.size}",
+                "leave rank and world_size out, or take them from MPI",
+            )
+        ranks = list(range(here.size))
+        here.generation += 1
+    key = f"{here.generation}/{name}"
+    seconds = timeout.total_seconds()
+    comms = here.communicators(ranks, key, seconds)
+    return MPIProcessGroup(here, key, ranks, comms, name, seconds, store)

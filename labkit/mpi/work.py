@@ -7,13 +7,12 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
-from labkit.errors import LabError
-from labkit.mpi import record
+from labkit import LabError
 from labkit.mpi.errors import CommunicationError, DeadlineError, MismatchError
-from labkit.mpi.interrupts import deferred_interrupts
-from labkit.mpi.runtime import MPI
-from labkit.mpi.steps import PAUSE
-from labkit.mpi.waiting import wait_until
+from labkit.mpi.record import record
+from labkit.mpi.wire.runtime import MPI
+from labkit.mpi.wire.steps import PAUSE
+from labkit.mpi.wire.waiting import deferred_interrupts, wait_until
 
 # Completing a request and running what follows must happen once, whichever thread polls.
 progress = threading.RLock()

@@ -9,18 +9,17 @@ import os
 
 import torch
 
-from labkit.errors import LabError
-from labkit.mpi import steps
-from labkit.mpi.background import keep_moving
+from labkit import LabError
 from labkit.mpi.call import Call
-from labkit.mpi.channel import Channel
 from labkit.mpi.cuda import gpus, one_each
-from labkit.mpi.ending import end_together
 from labkit.mpi.errors import CommunicationError, DeadlineError, MismatchError, TaintedError
-from labkit.mpi.runtime import MPI
-from labkit.mpi.settle import duplicate
-from labkit.mpi.store import connect, serve
-from labkit.mpi.waiting import wait_until
+from labkit.mpi.process import end_together, keep_moving
+from labkit.mpi.wire import steps
+from labkit.mpi.wire.channel import Channel
+from labkit.mpi.wire.meet import duplicate
+from labkit.mpi.wire.runtime import MPI
+from labkit.mpi.wire.store import connect, serve
+from labkit.mpi.wire.waiting import wait_until
 
 _GATE, _GROUP = 1, 2  # tags on the control communicator
 _PATIENCE = 1800.0  # seconds: torch's default timeout

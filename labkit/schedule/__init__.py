@@ -4,16 +4,16 @@ Per rank a tuple of steps, per step the operations that run at the same time, re
 lesson 06.
 """
 
-from labkit.schedule.budget import Budget
 from labkit.schedule.checks import check, violations
+from labkit.schedule.checks.budget import Budget
+from labkit.schedule.checks.pipeline import pipeline_violations
+from labkit.schedule.checks.violation import Violation
 from labkit.schedule.counts import boundary, chunk_bytes, peak_memory, sent_bytes, steps
 from labkit.schedule.description import Compute, Copy, Recv, Reduce, Schedule, Send, compute, label, table
 from labkit.schedule.pipeline import Backward, Forward, pipeline_schedule, stored
-from labkit.schedule.pipeline_checks import pipeline_violations
 from labkit.schedule.rounds import Round, Rounds
 from labkit.schedule.runner import run
 from labkit.schedule.states import execute, states
-from labkit.schedule.violation import Violation
 
 __all__ = [
     "Backward",

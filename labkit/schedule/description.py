@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from labkit.errors import LabError
+from labkit import LabError
 
 Chunk = int | range | str
 """A part of the tensor by its number, several neighbouring parts as one message, or a buffer by its name."""

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from labkit.errors import LabError
+from labkit import LabError
 from labkit.schedule.counts import boundary, chunk_bytes, freed, target
 from labkit.schedule.description import Chunk, Compute, Copy, Recv, Reduce, Schedule, Send
 

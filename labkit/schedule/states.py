@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from labkit.errors import LabError
+from labkit import LabError
 from labkit.schedule.counts import atoms, boundary, freed, read, target, written
 from labkit.schedule.description import Compute, Copy, Operation, Recv, Reduce, Schedule, Send, label
 from labkit.schedule.rendezvous import partners, progress

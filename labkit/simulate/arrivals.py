@@ -9,7 +9,7 @@ import heapq
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from labkit.errors import LabError
+from labkit import LabError
 
 Seconds = Callable[[int], float]
 """seconds(worker): how long this worker computes its next gradient. Workers are 1 to W, as ranks are."""

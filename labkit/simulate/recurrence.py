@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from labkit.errors import LabError
+from labkit import LabError
 from labkit.schedule.counts import boundary
 from labkit.schedule.description import label
 from labkit.schedule.rounds import Round, Rounds, chunk_range

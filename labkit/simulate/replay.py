@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from labkit import LabError
 from labkit.algorithms.ring import ring_rounds
-from labkit.errors import LabError
 from labkit.schedule.rounds import Rounds
 from labkit.simulate import Network, simulate
 from labkit.trace import COMPUTE, Event, Trace

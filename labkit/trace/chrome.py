@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from labkit.errors import LabError
+from labkit import LabError
 from labkit.trace.chains import messages
 from labkit.trace.event import Event
 

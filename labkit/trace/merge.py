@@ -1,12 +1,11 @@
 """From what each rank recorded to one Trace."""
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 
-from labkit.trace.align import on_rank_0
-from labkit.trace.compute import gaps
 from labkit.trace.event import COMPUTE, Event
 from labkit.trace.match import Entry, match
-from labkit.trace.records import Moment, Place, Recording
+from labkit.trace.records import Moment, Offset, Place, Recording
 from labkit.trace.trace import Trace
 
 
@@ -69,3 +68,52 @@ def _words(place: Place, named: bool) -> str:
     if not named:
         return line
     return f"cell {place.cell}, {line}" if place.cell > 0 else f"an earlier cell, {line}"
+
+
+def on_rank_0(at: int, offsets: tuple[Offset, ...]) -> int:
+    """A rank's clock reading on rank 0's clock: between two measured offsets on the line through both."""
+    if not offsets:
+        return at
+    after = bisect_right([o.at for o in offsets], at)
+    left, right = offsets[max(0, after - 1)], offsets[min(after, len(offsets) - 1)]
+    share = (at - left.at) / (right.at - left.at) if right.at > left.at else 0
+    return at + left.offset + round(share * (right.offset - left.offset))
+
+
+def offset(ping: int, pong: int, back: int) -> Offset:
+    """From one round trip: rank 0 sent at `ping`, this rank answered at `pong`, it was back at `back`.
+
+    The answer was given at some time between: in the middle, give or take half of the round trip
+    (Cristian, Probabilistic clock synchronization, 1989). Clocks that agree within that are taken as
+    equal, as those of two processes on one machine are; the bound is then larger by the difference.
+    """
+    error, found = (back - ping + 1) // 2, (ping + back) // 2 - pong
+    if abs(found) <= error:
+        return Offset(pong, 0, error + abs(found))
+    return Offset(pong, found, error)
+
+
+def gaps(recording: Recording) -> Iterator[tuple[Moment, Moment]]:
+    """The times at which the rank ran a cell and waited for no operation.
+
+    An operation that it posted, and waited for only later, leaves it free in between.
+    """
+    waits = [(op.waited, op.end or recording.stop) for op in recording.operations if op.waited]
+    waits.sort(key=lambda wait: wait[0].at)
+    for begin, end in recording.spans or _span(recording):
+        here = begin
+        for start, over in waits:
+            if begin.at <= start.at < end.at:
+                if here.at < start.at:
+                    yield here, start
+                if here.at < over.at:
+                    here = over
+        if here.at < end.at:
+            yield here, end
+
+
+def _span(recording: Recording) -> list[tuple[Moment, Moment]]:
+    """Where no cell was run, as in a function called on the ranks: from the first operation to the last."""
+    moments = [op.start for op in recording.operations] + [op.end for op in recording.operations if op.end]
+    moments.sort(key=lambda moment: moment.at)
+    return [(moments[0], moments[-1])] if moments else []

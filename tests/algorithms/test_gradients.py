@@ -6,7 +6,7 @@ pytestmark = pytest.mark.timeout(120)
 
 SETUP = """
 from labkit.algorithms import distance, gradient, mean_over_ranks, shard
-from labkit.data import digits
+from labkit.algorithms.data import digits
 x, y, _, _ = digits({dtype})
 torch.manual_seed(0)
 model = torch.nn.Sequential(torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Linear(32, 10)).to(x.dtype)

@@ -4,11 +4,11 @@ import pytest
 import torch
 
 from labkit.algorithms.parameter_server import server_step
-from labkit.cost import parameter_server_cost
-from labkit.lab import Lab
+from labkit.lab.lab import Lab
 from labkit.launch import plan
 from labkit.schedule import check, sent_bytes
 from labkit.simulate import ETHERNET_10G, simulate
+from labkit.simulate.cost import parameter_server_cost
 
 pytestmark = pytest.mark.timeout(200)
 
@@ -20,7 +20,7 @@ from labkit.algorithms import shard
 from labkit.algorithms.parameter_server import (
     finish, hold, pull, push, serve_asynchronous, serve_synchronous
 )
-from labkit.data import digits
+from labkit.algorithms.data import digits
 
 def start(servers):
     global ranks_of_servers, workers, place

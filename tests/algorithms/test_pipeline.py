@@ -149,7 +149,7 @@ for make in gpipe, one_forward_one_backward:
 def test_activations_in_bytes_are_those_of_the_stored_micro_batches(lab, ask, make):
     """Predicted to 10 %: input, and what two layers give; on the last rank the targets of the loss, too."""
     statements = f"""{SETUP}
-from labkit.activations import Activations
+from labkit.algorithms.activations import Activations
 stage = copy.deepcopy(whole[rank])
 with Activations(stage) as kept:
     run_pipeline({make.__name__}(world_size, M)[rank], stage, batches, loss, like)

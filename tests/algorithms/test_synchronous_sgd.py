@@ -11,7 +11,7 @@ from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 from torch.nn.utils import parameters_to_vector
 from labkit.algorithms import in_step, shard, sync_gradients, sync_initial_weights, train_epoch
-from labkit.data import digits
+from labkit.algorithms.data import digits
 
 def network():
     hidden = torch.nn.Linear(64, 32), torch.nn.ReLU()

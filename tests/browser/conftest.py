@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from labkit import processes
+from labkit.launch import processes
 from tests.browser.notebook import Notebook, write
 from tests.browser.server import Server
 

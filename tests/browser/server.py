@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from labkit.free_port import free_port
+from labkit.launch.hosts.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 READY_WITHIN = 60.0  # seconds
@@ -37,7 +37,7 @@ class Server:
             file.write_text(json.dumps(values))
         self._log = open(folder / "log", "w")
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "labkit", "lab", "--no-browser", f"--port={self._port}"]
+            [sys.executable, "-m", "labkit.commands", "lab", "--no-browser", f"--port={self._port}"]
             + ["--ServerApp.port_retries=0", f"--IdentityProvider.token={self._token}"]
             + ["--expose-app-in-browser"],
             env=os.environ

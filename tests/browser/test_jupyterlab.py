@@ -6,8 +6,8 @@ import nbformat
 import psutil
 import pytest
 
-from labkit import processes
-from labkit.warm import SERVER
+from labkit.launch import processes
+from labkit.launch.shared import SERVER
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 

@@ -2,7 +2,7 @@
 
 from textwrap import dedent
 
-from labkit.exercises.lesson_15 import PIPELINE_IN_ROOM, RECOMPUTING_STEP
+from labkit.exercises.lessons.lesson_15 import PIPELINE_IN_ROOM, RECOMPUTING_STEP
 
 
 def body(exercise):

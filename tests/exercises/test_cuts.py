@@ -2,8 +2,8 @@
 
 import pytest
 
-from labkit.exercises.cuts import equal, fullest, least, wrong_cut
-from labkit.exercises.lesson_13 import CUT_FOR_MEMORY
+from labkit.exercises.lessons.cuts import equal, fullest, least, wrong_cut
+from labkit.exercises.lessons.lesson_13 import CUT_FOR_MEMORY
 
 SIZES = [9, 1, 1, 1, 4, 4, 2]  # MB
 

@@ -3,7 +3,7 @@
 import pytest
 
 from labkit.algorithms import gpipe, one_forward_one_backward
-from labkit.exercises.slots import wrong_slots
+from labkit.exercises.lessons.slots import wrong_slots
 
 
 @pytest.mark.parametrize("stages", [1, 2, 4, 9])

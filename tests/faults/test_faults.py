@@ -8,10 +8,10 @@ import time
 
 import pytest
 
-from labkit import keeper, launch, processes
-from labkit.cell import CellError, follow, interrupts_noted
-from labkit.errors import LabError
-from labkit.lab import Lab
+from labkit import LabError, launch
+from labkit.lab.cell import CellError, follow, interrupts_noted
+from labkit.lab.lab import Lab
+from labkit.launch import keeper, processes
 
 from . import table, written
 from .table import ACTIVITIES, CELLS, FAULTS, GLOO, IDLE, IDLE_FAULTS, ITSELF, LEAVES

@@ -10,9 +10,10 @@ import time
 
 import pytest
 
-from labkit import launch, processes
-from labkit.cell import CellError
-from labkit.lab import Lab
+from labkit import launch
+from labkit.lab.cell import CellError
+from labkit.lab.lab import Lab
+from labkit.launch import processes
 
 from .test_faults import next_cell_runs, run
 
@@ -75,7 +76,7 @@ def test_32_ranks_on_two_cores():
 OWNER = """
 import sys
 from labkit import launch
-from labkit.lab import Lab
+from labkit.lab.lab import Lab
 from tests.faults.test_faults import run
 
 lab = Lab(launch.plan(4))

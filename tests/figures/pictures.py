@@ -16,10 +16,10 @@ from PIL import Image
 
 from labkit.algorithms import gpipe, one_forward_one_backward
 from labkit.figures import animation, curves, data_state, idle, step_time, steps, tiles, timeline, traffic
-from labkit.figures.pipeline import pipeline
-from labkit.figures.staleness import staleness
-from labkit.figures.throughput import throughput
-from labkit.figures.timelines import timelines
+from labkit.figures.lessons.pipeline import pipeline
+from labkit.figures.lessons.staleness import staleness
+from labkit.figures.lessons.throughput import throughput
+from labkit.figures.lessons.timelines import timelines
 from labkit.schedule import pipeline_schedule
 from labkit.simulate import ETHERNET_1G, simulate
 from labkit.simulate.arrivals import asynchronous

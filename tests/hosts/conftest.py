@@ -115,7 +115,7 @@ def no_hosts_of_the_user(monkeypatch):
 def pair(box):
     """A lab of one rank on each host; running whenever a test asks for it."""
     from labkit import launch
-    from labkit.lab import Lab
+    from labkit.lab.lab import Lab
 
     labs = []
 

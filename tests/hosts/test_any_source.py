@@ -3,7 +3,7 @@
 import pytest
 
 from labkit import launch
-from labkit.lab import Lab
+from labkit.lab.lab import Lab
 
 pytestmark = pytest.mark.hosts
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from labkit import launch
-from labkit.lab import Lab
+from labkit.lab.lab import Lab
 from tests.faults.test_faults import run
 
 from .conftest import NAMES

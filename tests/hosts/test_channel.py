@@ -11,7 +11,7 @@ import pytest
 import zmq
 from jupyter_client.session import Session
 
-from labkit.control import ask_states
+from labkit.lab.remote import ask_states
 from tests.faults.test_faults import run
 
 pytestmark = pytest.mark.hosts

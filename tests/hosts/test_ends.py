@@ -8,11 +8,11 @@ import time
 
 import pytest
 
-from labkit import keeper, launch, processes
-from labkit.cell import CellError
-from labkit.engines import RUNTIME
-from labkit.errors import LabError
-from labkit.lab import Lab
+from labkit import LabError, launch
+from labkit.lab.cell import CellError
+from labkit.lab.lab import Lab
+from labkit.launch import keeper, processes
+from labkit.launch.engines import RUNTIME
 from tests.faults.test_faults import run
 
 from .conftest import NAMES
@@ -100,7 +100,7 @@ def test_nothing_is_left_after_kill_9_of_the_kernel(box, keeper_too):
     finally:
         if keeper_too:
             for process in processes.of_lab(lab_id):
-                if "labkit.keeper" in process.cmdline():
+                if "labkit.launch.keeper" in process.cmdline():
                     process.kill()
         kernel.kill()
         kernel.wait()

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from labkit import engines, launch
-from labkit.errors import LabError
-from labkit.lab import Lab
+from labkit import LabError, launch
+from labkit.lab.lab import Lab
+from labkit.launch import engines
 from tests.faults.test_faults import run
 
 pytestmark = pytest.mark.hosts

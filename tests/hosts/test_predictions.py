@@ -5,8 +5,7 @@ from statistics import median
 import numpy as np
 import pytest
 
-from labkit import cost
-from labkit.simulate import Network
+from labkit.simulate import Network, cost
 from labkit.simulate.replay import replay
 from tests.faults.test_faults import run
 
@@ -21,7 +20,7 @@ STEPS = 2
 TRAIN = f"""
 import time
 from labkit.algorithms import ping_pong, sync_initial_weights, train_epoch
-from labkit.data import digits
+from labkit.algorithms.data import digits
 from torch import nn
 
 B, N = 2000, 2000 * {STEPS} * world_size

@@ -5,10 +5,10 @@ from statistics import median
 
 import pytest
 
-from labkit import cost, launch
+from labkit import launch
 from labkit.algorithms import halving_doubling, ring, tree
-from labkit.lab import Lab
-from labkit.simulate import Network, simulate
+from labkit.lab.lab import Lab
+from labkit.simulate import Network, cost, simulate
 from tests.faults.test_faults import run
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(180)]

@@ -3,7 +3,7 @@
 import torch
 import torch.distributed as dist
 
-from labkit.errors import LabError
+from labkit import LabError
 
 from .table import case
 from .world import COMPLEX, FLOATS, INTS, World, close, equal, fold

@@ -3,9 +3,9 @@
 import torch
 import torch.distributed as dist
 
-from labkit.mpi import steps
-from labkit.mpi.channel import Channel
-from labkit.mpi.runtime import MPI
+from labkit.mpi.wire import steps
+from labkit.mpi.wire.channel import Channel
+from labkit.mpi.wire.runtime import MPI
 
 from .table import case
 from .world import COMPLEX, FLOATS, INTS, World, equal

@@ -10,7 +10,7 @@ from .table import case
 
 @case(gloo=False)
 def a_line_that_calls_again_is_known_at_one_look(w):
-    from labkit.mpi import position, record
+    from labkit.mpi.record import position, record
 
     mine, theirs = torch.ones(2), torch.empty(2)
 

@@ -8,7 +8,7 @@ from .table import case
 from .world import FLOATS, World, equal, fold
 
 Op = dist.ReduceOp
-PIECE = 1 << 20  # bytes, as labkit.mpi.shared cuts them
+PIECE = 1 << 20  # bytes, as labkit.mpi.collectives.shared_memory cuts them
 SIZES = (PIECE // 8, PIECE // 4 + 1, PIECE - 3, 2 * PIECE + 5)  # elements: one piece, two, some, many
 
 

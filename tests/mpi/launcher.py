@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from labkit.errors import LabError
+from labkit import LabError
 from labkit.launch import find_mpi
 
 PACKAGE_ROOT = Path(__file__).resolve().parents[__package__.count(".") + 1]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from labkit.free_port import free_port
+from labkit.launch.hosts.ports import free_port
 
 from . import launcher
 from .ranks import Plan

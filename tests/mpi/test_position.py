@@ -8,7 +8,7 @@ from itertools import permutations
 import pytest
 import torch
 
-from labkit.mpi import position
+from labkit.mpi.record import position
 
 from . import launcher
 
@@ -102,7 +102,7 @@ import torch
 torch.backends.cuda.is_built = lambda: True
 import labkit.mpi
 import torch.distributed as dist
-from labkit.mpi import position, record
+from labkit.mpi.record import position, record
 labkit.mpi.init()
 record.start()
 for turn in range(2):

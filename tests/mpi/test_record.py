@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from labkit.mpi import record
 from labkit.mpi.call import Call
-from labkit.mpi.waiting import wait_until
+from labkit.mpi.record import record
+from labkit.mpi.wire.waiting import wait_until
 
 MS = 1_000_000
 

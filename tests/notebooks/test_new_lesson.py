@@ -50,7 +50,10 @@ def test_what_is_left_to_write_is_found_in_cells_exercises_and_answers(files):
     left = "\n".join(test_frame.left_to_write(files[0]))
     assert "07_keep_the_weights_on_a_server.ipynb, cell 1: | **Question** | TODO" in left
     assert ': trace.plot("TODO' in left
-    assert "labkit/exercises/lesson_07.py: why=" in left and "tests/exercises/answers_07.py: # TODO" in left
+    assert (
+        "labkit/exercises/lessons/lesson_07.py: why=" in left
+        and "tests/exercises/answers_07.py: # TODO" in left
+    )
 
 
 def test_what_its_cells_ask_is_described(files, lesson):

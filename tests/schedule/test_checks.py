@@ -2,8 +2,8 @@
 
 import pytest
 
+from labkit import LabError
 from labkit.algorithms import halving_doubling, naive, ring, tree
-from labkit.errors import LabError
 from labkit.schedule import Budget, Compute, Copy, Recv, Reduce, Schedule, Send, check, violations
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from labkit import LabError
 from labkit.algorithms import halving_doubling, ring, tree
-from labkit.errors import LabError
 from labkit.schedule import Compute, Recv, Schedule, Send, compute, label, table
 
 

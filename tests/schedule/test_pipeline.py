@@ -3,16 +3,7 @@
 import pytest
 
 from labkit.algorithms import gpipe, one_forward_one_backward
-from labkit.schedule import (
-    Compute,
-    Forward,
-    Recv,
-    Schedule,
-    Send,
-    pipeline_schedule,
-    stored,
-    violations,
-)
+from labkit.schedule import Compute, Forward, Recv, Schedule, Send, pipeline_schedule, stored, violations
 from labkit.simulate import ETHERNET_1G, Network, simulate
 
 FREE = Network(alpha=0.0, bandwidth=1.0)

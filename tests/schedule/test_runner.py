@@ -4,7 +4,7 @@ import pytest
 
 PIPELINE = """
 import time
-from labkit.errors import LabError
+from labkit import LabError
 from labkit.schedule import Compute, Recv, Schedule, Send, run
 
 two_stages = Schedule(

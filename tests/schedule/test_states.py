@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
+from labkit import LabError
 from labkit.algorithms import naive, ring, tree
-from labkit.errors import LabError
 from labkit.schedule import Compute, Recv, Schedule, Send, boundary, peak_memory, states
 
 

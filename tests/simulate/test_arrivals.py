@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from labkit.errors import LabError
+from labkit import LabError
 from labkit.simulate.arrivals import asynchronous, first_of
 
 

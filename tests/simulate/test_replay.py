@@ -4,8 +4,8 @@ import pytest
 
 from labkit import LabError
 from labkit.algorithms import tree_rounds
-from labkit.cost import ring_cost, tree_cost
 from labkit.simulate import ETHERNET_1G, ETHERNET_10G
+from labkit.simulate.cost import ring_cost, tree_cost
 from labkit.simulate.replay import replay
 from labkit.trace import COMPUTE, Event, Trace
 

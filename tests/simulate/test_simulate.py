@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from labkit import LabError
 from labkit.algorithms import (
     halving_doubling,
     halving_doubling_rounds,
@@ -14,10 +15,9 @@ from labkit.algorithms import (
     tree,
     tree_rounds,
 )
-from labkit.cost import halving_doubling_cost, ring_cost, tree_cost
-from labkit.errors import LabError
 from labkit.schedule import Compute, Recv, Schedule, Send, compute
 from labkit.simulate import ETHERNET_1G, ETHERNET_10G, NVLINK_4, PRESETS, Network, finish_times, simulate
+from labkit.simulate.cost import halving_doubling_cost, ring_cost, tree_cost
 
 SIZE = 4 * 1024 * 1024
 

@@ -9,11 +9,13 @@ import time
 
 import pytest
 
-from labkit import cell, export, launch, slurm
-from labkit.__main__ import main
-from labkit.errors import LabError
-from labkit.free_port import free_port
-from labkit.lab import Lab
+from labkit import LabError, launch
+from labkit.commands import export
+from labkit.commands.__main__ import main
+from labkit.lab import cell
+from labkit.lab.lab import Lab
+from labkit.launch import slurm
+from labkit.launch.hosts.ports import free_port
 from tests.lessons import lesson, python_without_labkit, said
 from tests.slurm.conftest import ROOT
 

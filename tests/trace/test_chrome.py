@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labkit.errors import LabError
+from labkit import LabError
 from labkit.trace import COMPUTE, Event, Trace
 from labkit.trace.chrome import dumps, loads
 

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labkit.trace import COMPUTE
-from labkit.trace.align import offset, on_rank_0
-from labkit.trace.merge import merge
+from labkit.trace.merge import merge, offset, on_rank_0
 from labkit.trace.records import Moment, Offset, Operation, Place, Recording
 
 MS = 1_000_000

@@ -1,0 +1,1 @@
+"""What the command `labkit` does: one module for each of `lab | run | doctor | stop | export | bench`."""

@@ -1,0 +1,37 @@
+"""The command: labkit lab | export | run | doctor | bench | stop. Each is a module beside this one."""
+
+import argparse
+import sys
+from importlib import import_module
+
+from labkit import LabError
+
+COMMANDS = {
+    "lab": ("jupyterlab", "open JupyterLab; its notebooks share one warm lab"),
+    "stop": ("stop", "end every lab of yours on this machine, also what a crash left"),
+    "bench": ("bench.all", "measure against the peers"),
+    "export": ("export", "a lesson's cells as a plain script"),
+    "run": ("run", "run a script where a lab's ranks would run"),
+    "doctor": ("doctor", "what is wrong with this machine or these hosts"),
+}
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one of the commands; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="labkit", description="A teaching lab for distributed deep learning."
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, (_, help) in COMMANDS.items():
+        commands.add_parser(name, help=help, add_help=name == "stop")  # the others parse their own arguments
+    asked, rest = parser.parse_known_args(argv)
+    module = import_module(f"labkit.commands.{COMMANDS[asked.command][0]}")
+    try:
+        return module.main(rest)
+    except LabError as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

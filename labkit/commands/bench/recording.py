@@ -1,0 +1,67 @@
+"""What recording costs an all_reduce: without its code, with recording off, and on.
+
+    $ labkit bench trace --ranks 2
+
+All three take turns in the same processes. *Without* runs the same functions with every `if` that asks
+about recording cut out of their source. A ratio is the median, over the launches, of the ratios within each.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+from statistics import median
+
+from labkit.commands.bench.launch import launch
+from labkit.commands.bench.machine import circumstances, deliver, heading
+from labkit.commands.bench.plan import TracePlan
+
+STATES = ("without", "off", "on")
+
+
+def table(document: dict) -> str:
+    """Microseconds and ratios of what a JSON file holds."""
+    lines = [f"{document['ranks']} ranks, {document['launches']} launches; {heading(document)}"]
+    lines.append(f"{'all_reduce':24}{'without':>12}{'off':>12}{'on':>12}{'off/without':>13}{'on/off':>8}")
+    for row in document["rows"]:
+        each = "".join(f"{median(row['seconds'][name]) * 1e6:9.1f} us" for name in STATES)
+        ratios = f"{row['off_over_without']:13.3f}{row['on_over_off']:8.3f}"
+        lines.append(f"{row['bytes']:>8} B {row['mode']:13}{each}{ratios}")
+    return "\n".join(lines)
+
+
+def collect(launches: list[list[dict]]) -> list[dict]:
+    """Rows with one number per launch, and the medians of the ratios within each launch."""
+    rows = []
+    for same in zip(*launches, strict=True):
+        seconds = [row["seconds"] for row in same]
+        rows.append(
+            {
+                "bytes": same[0]["bytes"],
+                "mode": same[0]["mode"],
+                "seconds": {name: [s[name] for s in seconds] for name in STATES},
+                "off_over_without": median(s["off"] / s["without"] for s in seconds),
+                "on_over_off": median(s["on"] / s["off"] for s in seconds),
+            }
+        )
+    return rows
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Print the table."""
+    parser = argparse.ArgumentParser(prog="labkit bench trace", description=__doc__.splitlines()[0])
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--launches", type=int, help="3, or 1 with --quick")
+    parser.add_argument("--rounds", type=int, default=TracePlan.rounds)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    options = parser.parse_args(argv)
+    before, plan = circumstances(), TracePlan(rounds=options.rounds)
+    launches = options.launches or (1 if options.quick else 3)
+    found = [launch(plan, options.ranks, "labkit.commands.bench.recording_worker") for _ in range(launches)]
+    measured = before | {"ranks": options.ranks, "launches": launches, "rows": collect(found)}
+    deliver(measured, table(measured), options.json)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,163 @@
+"""A lesson's %%px cells as one plain script, which runs where labkit is not.
+
+    $ labkit export notebooks/04_train_in_step.ipynb > lesson.py
+    $ mpiexec -n 4 python lesson.py
+    $ torchrun --nproc-per-node 4 lesson.py
+    $ srun -n 4 python lesson.py
+
+What runs in the notebook's own kernel is left out, and so are cells that fail on purpose. What a
+cell imports from labkit is put in its place. A cell's last expression is shown as an interactive
+session shows it. The ranks' lines come as they are printed; each launcher can label them
+(`mpiexec -prepend-rank`, `torchrun --tee 3`, `srun --label`).
+"""
+
+import argparse
+import ast
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+
+from labkit import LabError
+from labkit.commands.export.inline import inlined
+from labkit.commands.export.rewrite import indented, shown, undefined
+
+HEADER = """\
+\"\"\"{title}: the cells that the ranks run, as a script.
+
+    mpiexec -n {ranks} python {script}
+    torchrun --nproc-per-node {ranks} {script}
+    srun -n {ranks} python {script}
+
+Ranks on several hosts need MASTER_ADDR, the host of rank 0; MASTER_PORT is 29500 unless it says otherwise.
+\"\"\"
+
+import sys
+from os import environ as env
+
+import torch
+import torch.distributed as dist
+
+# torchrun, Hydra (MPICH, Intel MPI), Open MPI and srun each have names of their own for these numbers.
+"""
+PREAMBLE = """\
+env.update({"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"} | env)
+rank = int(env.get("RANK") or env.get("PMI_RANK") or env.get("OMPI_COMM_WORLD_RANK") or env.get("SLURM_PROCID", 0))
+world_size = int(env.get("WORLD_SIZE") or env.get("PMI_SIZE") or env.get("OMPI_COMM_WORLD_SIZE") or env.get("SLURM_NTASKS", 1))
+device = torch.device("cuda", rank % torch.cuda.device_count()) if torch.cuda.is_available() else torch.device("cpu")
+dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo", rank=rank, world_size=world_size)
+"""  # noqa: E501 - five lines
+SEEDS = {
+    "random": "random.seed(rank)",
+    "numpy": "numpy.random.seed(rank)",
+    "torch": "torch.manual_seed(rank)",
+}
+"""What a lab does on each rank before the first cell, for the modules that a lesson uses."""
+
+
+def script(notebook: Path) -> str:
+    """The script of a lesson. LabError if its cells do not make one."""
+    try:
+        lesson = nbformat.read(notebook, as_version=4)
+    except (OSError, ValueError) as error:
+        raise LabError(f"the script of {notebook}", f"no notebook there: {error}", "name an .ipynb") from None
+    cells = list(_cells(lesson.cells))
+    if not cells:
+        raise LabError(f"the script of {notebook}", "no cell in it begins with %%px", "name a lesson")
+    body = "\n\n".join(cells)
+    kernel = "\n".join(c.source for c in lesson.cells if c.cell_type == "code" and _options(c.source) is None)
+    asked = re.search(r"\blabkit\.start\((?:ranks=)?(\d+)", kernel)
+    title = re.search(r"^# (.+)$", "\n".join(c.source for c in lesson.cells), re.MULTILINE)
+    head = HEADER.format(
+        title=title[1] if title else notebook.stem,
+        ranks=asked[1] if asked else 4,
+        script=f"{notebook.stem}.py",
+    )
+    whole = f"{head}{PREAMBLE}\n{_seeds(body)}\n\n{body}\n\ndist.destroy_process_group()\n"
+    missing = undefined(whole)
+    if missing:
+        raise LabError(
+            f"the script of {notebook}",
+            f"its cells use {', '.join(missing)}, and no cell that a script can have defines that",
+            "define it in a %%px cell that does not fail",
+        )
+    return re.sub(r"\n{4,}", "\n\n\n", whole)
+
+
+def _cells(cells: list) -> Iterator[str]:
+    """Each %%px cell as source under a line that says where in the lesson it is."""
+    heading = ""
+    for cell in cells:
+        if cell.cell_type == "markdown":
+            heading = ([heading] + re.findall(r"^#+ (.+)$", cell.source, re.MULTILINE))[-1]
+        options = _options(cell.source) if cell.cell_type == "code" else None
+        if options is None:
+            continue
+        source = cell.source.split("\n", 1)[1] if "\n" in cell.source else ""
+        why = _left_out(source, cell.metadata.get("tags", []))
+        text = f"# Left out: {why}." if why else _on(options, shown(inlined(source)))
+        yield f"# %% [{cell.execution_count or ' '}] {heading}\n{text}"
+
+
+def _options(source: str) -> list[str] | None:
+    """What follows %%px in the first line of a cell; None if the cell is not for the ranks."""
+    first = source.split("\n", 1)[0]
+    return shlex.split(first)[1:] if re.match(r"%%px(\s|$)", first) else None
+
+
+def _left_out(source: str, tags: list[str]) -> str:
+    """Why a script cannot have this cell, or "" if it can."""
+    if "raises-exception" in tags:
+        return "this cell fails on purpose, and would end the script"
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        return "this cell is not Python alone, but uses commands of IPython"
+    imports = (ast.unparse(n) for n in ast.walk(tree) if isinstance(n, ast.Import | ast.ImportFrom))
+    if any("mpi4py" in line for line in imports):
+        return "this cell talks to MPI itself, and not every launcher makes an MPI world"
+    return ""
+
+
+def _on(options: list[str], source: str) -> str:
+    """The source for the ranks that --targets names."""
+    parser = argparse.ArgumentParser(add_help=False, exit_on_error=False)
+    parser.add_argument("-t", "--targets", default="all")
+    targets = parser.parse_known_args(options)[0].targets
+    if targets == "all":
+        return source
+    if re.fullmatch(r"\d+", targets):
+        condition = f"rank == {targets}"
+    elif re.fullmatch(r"\[?\d+(,\s*\d+)*,?\]?", targets):
+        condition = f"rank in {tuple(map(int, re.findall('[0-9]+', targets)))}"
+    elif re.fullmatch(r"-?\d*:-?\d*(:-?\d*)?", targets):
+        condition = f"rank in range(world_size)[{targets}]"
+    else:
+        raise LabError(
+            f"--targets {targets}", "no rank, list of ranks or slice", "--targets 0,1 or --targets 1:"
+        )
+    return f"if {condition}:\n{indented(source)}"
+
+
+def _seeds(body: str) -> str:
+    imported = {"torch", *re.findall(r"^\s*(?:import|from) (\w+)", body, re.MULTILINE)}
+    used = [name for name in SEEDS if name in imported]
+    imports = [f"import {name}" for name in used if name != "torch"]
+    return "\n".join([*imports, "# A lab seeds each rank with its number.", *(SEEDS[name] for name in used)])
+
+
+def main(arguments: list[str]) -> int:
+    """labkit export NOTEBOOK [-o FILE]."""
+    parser = argparse.ArgumentParser(prog="labkit export", description="A lesson's %%px cells as a script.")
+    parser.add_argument("notebook", type=Path)
+    parser.add_argument("-o", "--output", type=Path, help="a file to write, in place of standard output")
+    args = parser.parse_args(arguments)
+    text = script(args.notebook)
+    if args.output:
+        args.output.write_text(text)
+    else:
+        sys.stdout.write(text)
+    return 0

@@ -1,0 +1,1 @@
+"""What each lesson asks: one file a lesson, and judging that several lessons share."""

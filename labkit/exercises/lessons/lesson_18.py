@@ -1,0 +1,137 @@
+"""Run on real machines."""
+
+from labkit.exercises.describe import Answers, Choice, Exercise, Lesson, Limit, Prediction, Question
+from labkit.exercises.judge import Mistake, compare
+from labkit.exercises.lazy_torch import torch
+from labkit.rank.protocol import ranks
+
+NO_MESSAGES = (
+    Limit("messages", lambda a: 0, "Every rank has the whole list: no message is needed."),
+    Limit("collectives", lambda a: 0, "Every rank has the whole list: no message is needed."),
+)
+
+
+def _places(generator, size):
+    """The host of every rank, in no order; never a host for each, nor one for all."""
+    while True:
+        numbers = torch.randint(2, (size,), generator=generator).tolist()
+        if size < 3 or len(set(numbers)) == 2:
+            return [(["node-" + "ab"[number] for number in numbers],)] * size
+
+
+def _dealt(generator, size):
+    """The host of every rank, so that from four ranks on the ring in their order crosses too often."""
+    while True:
+        hosts = ["node-" + "abc"[n] for n in torch.randint(3, (size,), generator=generator).tolist()]
+        if size < 4 or _crossing(list(range(size)), hosts) > len(set(hosts)) > 1:
+            return [(hosts,)] * size
+
+
+def _each(formula):
+    return lambda arguments: [formula(hosts, r) for r, (hosts,) in enumerate(arguments)]
+
+
+LOCAL_RANK = Exercise(
+    task="Return this rank's local rank: how many ranks of a lower number are on its host. The list says "
+    "on which host each rank is, and the hosts may come in any order.",
+    stub="""\
+def local_rank_of(hosts):  # such as ["a", "a", "b", "b"]: the host of every rank
+    ...  # your code
+""",
+    solution="""\
+def local_rank_of(hosts):
+    return hosts[:rank].count(hosts[rank])
+""",
+    why="It counts the ranks before this one that share its host, so it needs no order and no equal share.",
+    hints=("Your host is hosts[rank]. Who is before you?", "hosts[:rank] is a list, and lists can count."),
+    given=_places,
+    judge=compare(
+        _each(lambda hosts, r: hosts[:r].count(hosts[r])),
+        Mistake("That is the rank itself: right on one host alone.", _each(lambda hosts, r: r)),
+        Mistake(
+            "That counts this rank, too: local ranks begin at 0.",
+            _each(lambda hosts, r: hosts[: r + 1].count(hosts[r])),
+        ),
+        Mistake(
+            "A remainder is right only where all hosts have as many ranks, one host after the other.",
+            _each(lambda hosts, r: r % max(1, hosts.count(hosts[r]))),
+        ),
+    ),
+    limits=NO_MESSAGES,
+)
+
+
+def _crossing(ring: list[int], hosts: list[str]) -> int:
+    return sum(hosts[a] != hosts[b] for a, b in zip(ring, ring[1:] + ring[:1], strict=True))
+
+
+def _rings(answers: Answers) -> str:
+    hosts, first = answers.arguments[0][0], answers.found[0]
+    for rank, ring in enumerate(answers.found):
+        if not isinstance(ring, list) or sorted(map(str, ring)) != [str(r) for r in range(answers.size)]:
+            return f"rank {rank} is wrong\n  got {ring!r}, which does not hold every rank once"
+    others = [rank for rank, ring in enumerate(answers.found) if ring != first]
+    if others:
+        return f"{ranks(others)} and rank 0 have other rings\n  there is one ring: all must agree on it"
+    needed = len(set(hosts)) if len(set(hosts)) > 1 else 0
+    if (crossing := _crossing(first, hosts)) > needed:
+        return f"{crossing} messages cross in the ring {first} on {hosts}, and {needed} would do"
+    return ""
+
+
+RING_ORDER = Exercise(
+    task="Return all ranks in an order in which a ring crosses the network as rarely as can be. Each rank "
+    "sends to the one behind it in your list, the last to the first.",
+    stub="""\
+def ring_order(hosts):  # the host of every rank
+    ...  # your code: a list of all ranks, the same on every rank
+""",
+    solution="""\
+def ring_order(hosts):
+    return sorted(range(world_size), key=lambda r: hosts[r])
+""",
+    why="Sorted by host, the ranks of a host stand side by side. The ring leaves each host once.",
+    hints=(
+        "A ring must leave each host at least once. When does it leave a host twice?",
+        "The ranks of a host must stand side by side: sort them by their host.",
+    ),
+    given=_dealt,
+    judge=_rings,
+    limits=NO_MESSAGES,
+)
+
+LESSON = Lesson(
+    "18",
+    "Run on real machines",
+    predictions=(Prediction("in_turn", "times as many"),),
+    exercises=(LOCAL_RANK, RING_ORDER),
+    questions=(
+        Question(
+            "Two hosts with four GPUs each, filled one after the other. Rank 6 takes GPU",
+            (
+                Choice("6", "Its host has GPUs 0 to 3: the rank counts over all hosts."),
+                Choice("2", "Ranks 4 and 5 are before it on its host."),
+                Choice("0", "That is the GPU of rank 4, the first one on the second host."),
+            ),
+            right="b",
+        ),
+        Question(
+            "A notebook moves from a laptop to two hosts. What must change in it?",
+            (
+                Choice("the call of labkit.start", "It names how many; the environment says where."),
+                Choice("ranks and peers", "A rank is a number, whatever machine it is on."),
+                Choice("nothing", "LABKIT_HOSTS or LABKIT_LAUNCHER says where."),
+            ),
+            right="c",
+        ),
+        Question(
+            "A script stands still on eight ranks. What do you look at first?",
+            (
+                Choice("the line of each rank", "The rank that stands elsewhere is the one to ask."),
+                Choice("the line of rank 0", "It waits, as most do. For whom, the others show."),
+                Choice("the network", "A rank that never calls looks like a network that fails."),
+            ),
+            right="a",
+        ),
+    ),
+)

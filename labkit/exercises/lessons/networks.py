@@ -1,0 +1,20 @@
+"""Networks for exercises: drawn from a generator of the check, and what a backward pass left in them."""
+
+from labkit.exercises.lazy_torch import torch
+
+
+def linear(generator, inputs, outputs, **options):
+    """A Linear layer whose parameters are normal numbers of the generator; torch's seed stays untouched."""
+    layer = torch.nn.utils.skip_init(torch.nn.Linear, inputs, outputs, **options)
+    with torch.no_grad():
+        for p in layer.parameters():
+            p.copy_(torch.randn(p.shape, generator=generator, dtype=p.dtype))
+    return layer
+
+
+def gradient(module):
+    """What the module's parameters hold, in one vector, zeros for a frozen one; words if one lacks it."""
+    parameters = list(module.parameters())
+    if any(p.grad is None and p.requires_grad for p in parameters):
+        return "a parameter without gradient"
+    return torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).flatten() for p in parameters])

@@ -1,0 +1,76 @@
+"""What the learner has done, kept in one small file across kernels."""
+
+import fcntl
+import json
+import os
+from contextlib import contextmanager
+from pathlib import Path
+
+from jupyter_core.paths import jupyter_data_dir
+
+from labkit import LabError
+from labkit.lab.display.tables import aligned
+
+PARTS = ("predictions", "exercises", "hints", "questions")
+"""Numbers predicted, exercises solved, hints seen and letters answered, each by name."""
+
+
+def folder() -> Path:
+    """Where progress is kept: LABKIT_PROGRESS, or `labkit` in Jupyter's data folder."""
+    return Path(os.environ.get("LABKIT_PROGRESS") or Path(jupyter_data_dir(), "labkit"))
+
+
+def read() -> dict[str, dict]:
+    """All that is kept, every part there. LabError if the file cannot be read."""
+    path = folder() / "progress.json"
+    try:
+        kept = json.loads(path.read_text())
+        return {part: dict(kept.get(part, {})) for part in PARTS}
+    except FileNotFoundError:
+        return {part: {} for part in PARTS}
+    except (OSError, ValueError, AttributeError) as error:
+        found = f"{path} cannot be read ({error})"
+        raise LabError("the progress so far", found, "remove that file") from None
+
+
+@contextmanager
+def changed():
+    """What is kept, to be changed in the block; other kernels wait. LabError if it cannot be written."""
+    path = folder() / "progress.json"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = os.open(path.with_suffix(".lock"), os.O_CREAT | os.O_RDWR, 0o600)
+    except OSError as error:
+        fix = "set LABKIT_PROGRESS to a folder of yours"
+        raise LabError("to keep the progress", f"{path.parent} cannot be written ({error})", fix) from None
+    with open(lock) as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        kept = read()
+        yield kept
+        _write(path, json.dumps(kept, indent=1, sort_keys=True))
+
+
+def _write(path: Path, text: str) -> None:
+    """Whole or not at all, and for the user's eyes only."""
+    draft = path.with_suffix(".new")
+    with open(os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w") as file:
+        file.write(text)
+    os.replace(draft, path)
+
+
+def progress() -> None:
+    """Print a row per lesson: exercises solved, predictions made, questions answered right.
+
+    Kept across kernels, in the folder that LABKIT_PROGRESS names or else in Jupyter's data folder.
+    """
+    from labkit.exercises.catalogue import LESSONS
+
+    kept = read()
+    rows: list[tuple[str, ...]] = [("lesson", "", "exercises", "predictions", "questions")]
+    for lesson in LESSONS:
+        solved = [e.name in kept["exercises"] for e in lesson.exercises]
+        said = [p.name in kept["predictions"] for p in lesson.predictions]
+        right = [kept["questions"].get(n) == q.right for n, q in lesson.named_questions.items()]
+        counts = (f"{sum(done)} of {len(done)}" for done in (solved, said, right))
+        rows.append((lesson.number, lesson.title, *counts))
+    print(aligned(rows))

@@ -1,0 +1,101 @@
+"""What labkit says to a learner who predicts, answers, or asks for help."""
+
+import math
+import textwrap
+
+from labkit import LabError
+from labkit.exercises.catalogue import exercise_named, prediction_named, question_named
+from labkit.exercises.measure import number
+from labkit.exercises.progress_file import changed, read
+
+WIDTH = 88
+
+
+def predict(name: str, value: float | None = None, *, measured: float | None = None) -> None:
+    """Keep the learner's number; later, set it beside what was measured. Every lesson asks for one.
+
+    >>> labkit.predict("turns", 3)              # before the experiment; None: no number yet
+    noted: 3 T. The lesson will measure it.
+    >>> labkit.predict("turns", measured=2.1)   # after it
+    you said 3 T, measured 2.1 T: off by +43%
+
+    The number outlives the kernel. LabError if there is no such prediction, or no number.
+    """
+    unit = prediction_named(name).unit
+    if measured is not None:
+        said = read()["predictions"].get(name)
+        found = f"measured {number(measured)} {unit}"
+        if said is None:
+            print(f"you said no number; {found}")
+        else:
+            print(f"you said {number(said)} {unit}, {found}: {_off(said, measured)}")
+    elif value is None:
+        print("no number yet: put yours in place of None and run the cell again")
+    else:
+        if isinstance(value, (bool, str)) or not math.isfinite(value):
+            raise LabError(f"to note {value!r}", "that is no number", f'labkit.predict("{name}", 1.5)')
+        with changed() as progress:
+            progress["predictions"][name] = float(value)
+        print(f"noted: {number(value)} {unit}. The lesson will measure it.")
+
+
+def _off(said: float, measured: float) -> str:
+    if said == measured:
+        return "exactly"
+    return f"off by {said / measured - 1:+.0%}" if measured else f"off by {said - measured:+.3g}"
+
+
+def ask(name: str, answer: str | None = None) -> None:
+    """Print a multiple-choice question; with a letter as answer, whether it is right, and why.
+
+    >>> labkit.ask("02.3", "b")
+
+    LabError if there is no such question or letter.
+    """
+    question = question_named(name)
+    choices = question.lettered
+    if answer is None:
+        print(_wrapped(f"{name}  {question.text}", 6))
+        for letter, choice in choices.items():
+            print(_wrapped(f"      ({letter}) {choice.text}", 10))
+        print()
+        return
+    letter = str(answer).strip(" ()").lower()
+    if letter not in choices:
+        fix = f"one of {', '.join(choices)}"
+        raise LabError(f"answer {answer!r} to question {name}", "there is no such choice", fix)
+    with changed() as progress:
+        progress["questions"][name] = letter
+    verdict = "right" if letter == question.right else "no"
+    print(_wrapped(f"{name}  ({letter}) {choices[letter].text}: {verdict}. {choices[letter].reason}", 6))
+
+
+def hint(name: str) -> None:
+    """Print the next hint for an exercise, below those that were given before.
+
+    >>> labkit.hint("swap")
+
+    LabError if there is no such exercise.
+    """
+    hints = exercise_named(name).hints
+    with changed() as progress:
+        seen = progress["hints"][name] = min(progress["hints"].get(name, 0) + 1, len(hints))
+    for i, text in enumerate(hints[:seen], 1):
+        print(_wrapped(f"hint {i} of {len(hints)}: {text}", 13))
+    if seen == len(hints):
+        print(f'That was the last one. labkit.solution("{name}") shows an answer.')
+
+
+def solution(name: str) -> None:
+    """Print an answer to an exercise, and why it is one. The tests of labkit put it into the lesson.
+
+    >>> labkit.solution("swap")
+
+    LabError if there is no such exercise.
+    """
+    exercise = exercise_named(name)
+    print(f"{exercise.solution.rstrip()}\n\n{_wrapped(exercise.why, 0)}")
+
+
+def _wrapped(text: str, indent: int) -> str:
+    return textwrap.fill(text, WIDTH, subsequent_indent=" " * indent)

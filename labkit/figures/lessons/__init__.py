@@ -1,0 +1,1 @@
+"""Figures that one lesson needs, one a file."""

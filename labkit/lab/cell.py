@@ -1,0 +1,204 @@
+"""One cell on the ranks, from sending it to its end: done, failed, stuck, late, interrupted or dead."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from ipyparallel import AsyncResult
+from ipyparallel.error import RemoteError
+
+from labkit.lab.diagnosis import Diagnosis, Watch
+from labkit.lab.display.said import Failure, Said, failures, whereabouts
+from labkit.lab.remote import ask_states
+from labkit.rank.protocol import ABSENT, COMPUTING, FINISHED, RAISED, WAITING, State, ranks
+
+LOOK_AFTER = 0.25
+"""Seconds between two looks at what the ranks do; a shorter cell is never looked at."""
+RETURN_DEADLINE = 1.5
+"""Seconds that interrupted ranks are given to come back before they are replaced, on a machine with time."""
+AGAIN = 0.2
+"""Seconds between two interrupts of a rank, and between two looks at whether it can be reached."""
+
+
+class CellError(Exception):
+    """A cell that did not end well on every rank: which rank, what, and in which line."""
+
+    def __init__(self, message: str, tracebacks: list[str] | None = None):
+        super().__init__(message)
+        self._tracebacks = tracebacks or []
+
+    def _render_traceback_(self):
+        return [*self._tracebacks, f"\x1b[31mCellError\x1b[0m: {self}"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a cell ended. `stopped` says why it was ended early, `after` what that did to the ranks."""
+
+    said: tuple[Said, ...]
+    stopped: str = ""
+    after: str = ""
+
+    def raise_for_failure(self) -> None:
+        """CellError if the cell was stopped or any rank raised; each distinct traceback once."""
+        failed = [s for s in self.said if s.failure and not (self.stopped and s.failure.is_interrupt())]
+        if not failed and not self.stopped:
+            return
+        message = "\n".join(filter(None, [self.stopped, failures(failed), self.after]))
+        distinct = {s.failure.message: "\n".join(s.failure.traceback) for s in reversed(failed)}
+        raise CellError(message, list(distinct.values()))
+
+
+Watcher = Callable[[tuple[Said, ...], tuple[State, ...], float], None]
+"""Is shown what the ranks have said, what they do, and for how many seconds the cell has run."""
+
+
+def nobody(said, states, seconds) -> None:
+    """The Watcher that is there when nobody watches."""
+
+
+@contextmanager
+def interrupts_noted():
+    """An Event that Ctrl-C sets. An exception could fall between a fault and its mending."""
+    noted = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield noted
+        return
+    before = signal.signal(signal.SIGINT, lambda *_: noted.set())
+    try:
+        yield noted
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def follow(
+    lab,
+    result: AsyncResult,
+    deadline: float | None = None,
+    watch_it: Watcher = nobody,
+    interrupted: threading.Event | None = None,
+) -> Outcome:
+    """Wait for a cell that was sent to `lab`; end it early if it is stuck, interrupted or late.
+
+    Raises LabError if a rank dies under it. In every other case the lab is usable afterwards.
+    """
+    interrupted = interrupted or threading.Event()
+    try:
+        return _follow(lab, result, deadline, watch_it, interrupted)
+    finally:
+        lab.spare.release()
+
+
+def _follow(lab, result, deadline, watch_it, interrupted) -> Outcome:
+    stop = _wait(lab, result, deadline, watch_it, interrupted)
+    if stop is None:
+        result.wait_for_output(5)
+        return Outcome(gather(result))
+    _bring_back(lab, result, stop.stuck)
+    said = tuple(s for s in gather(result) if s.done)
+    where = "" if stop.stuck else whereabouts(said)
+    stopped = "\n".join(filter(None, [stop.sentence, where]))
+    lost = sorted(set(result._targets) - {s.rank for s in said})
+    if not lost:
+        lab.recover()
+        return Outcome(said, stopped)
+    lab.restart()
+    after = f"{ranks(lost)} could not be brought back: all ranks are new and empty"
+    return Outcome(said, stopped, after)
+
+
+def _wait(lab, result, deadline, watch_it, interrupted) -> Diagnosis | None:
+    """Until the cell is over (None), or else why it has to be stopped."""
+    start = time.monotonic()
+    looked, guard = start, Watch()
+    while not result.done():
+        result.wait(0.05)
+        now = time.monotonic()
+        if interrupted.is_set():
+            return Diagnosis((), "interrupted")
+        if deadline is not None and now - start > deadline:
+            return Diagnosis((), f"the deadline of {deadline:g} s passed")
+        if now - looked > LOOK_AFTER:
+            looked = now
+            lab.require_running()
+            said = gather(result)
+            seen = states(lab, said)
+            watch_it(said, seen, now - start)
+            diagnosis = guard.look(seen, now)
+            if diagnosis:
+                return diagnosis
+    return Diagnosis((), "interrupted") if interrupted.is_set() else None
+
+
+def states(lab, said: tuple[Said, ...]) -> tuple[State, ...]:
+    """What every rank of the lab does now, about a cell in which the ranks have said that much."""
+    told = ask_states(lab, [s.rank for s in said if not s.done])
+    by_rank = {s.rank: s for s in said}
+    return tuple(told.get(r.rank) or _state(r.rank, by_rank.get(r.rank)) for r in lab.ranks)
+
+
+def _state(rank: int, said: Said | None) -> State:
+    if said is None:
+        return State(rank, ABSENT)
+    if not said.done:  # no answer: in C code that holds Python's lock
+        return State(rank, COMPUTING)
+    if said.failure:
+        return State(rank, RAISED, error=said.failure.in_short())
+    return State(rank, FINISHED)
+
+
+def _bring_back(lab, result: AsyncResult, stuck: tuple[int, ...]) -> None:
+    """Interrupt the ranks that still run the cell, until they are back or there is no hope.
+
+    Again and again: an interrupt that comes before a rank has begun the cell is ignored there.
+    """
+    crowded = min(5.0, max(1.0, os.getloadavg()[0] / os.cpu_count()))  # others may have the cores too
+    deadline = time.monotonic() + RETURN_DEADLINE * crowded
+    seen: tuple[State, ...] = ()
+    while (left := _running(result)) and time.monotonic() < deadline:
+        lab.interrupt(left)
+        result.wait(AGAIN)
+        last, seen = seen, _out_of_reach(lab, left)
+        if seen and (seen == last or set(left) <= set(stuck)):
+            break
+    told = [child.output for child in result._children if child.done()]
+    deadline = time.monotonic() + 0.5
+    while not all(output.done() for output in told) and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
+def _running(result: AsyncResult) -> list[int]:
+    """The ranks that have not ended the cell."""
+    return [rank for rank, child in zip(result._targets, result._children, strict=True) if not child.done()]
+
+
+def _out_of_reach(lab, left: list[int]) -> tuple[State, ...]:
+    """Their states if all of these ranks wait in a backend that hears no interrupt, else nothing."""
+    if any(lab.ranks[rank].backend == "mpi" for rank in left):
+        return ()
+    told = tuple(ask_states(lab, left, AGAIN).values())
+    return told if all(state.doing == WAITING for state in told) else ()
+
+
+def gather(result: AsyncResult) -> tuple[Said, ...]:
+    """What each rank has said in a cell so far, in rank order."""
+    said = []
+    for rank, child in zip(result._targets, result._children, strict=True):
+        record, done = child.output.metadata, child.done()
+        shown = [*record["outputs"], *filter(None, [record["execute_result"]])]
+        displays = tuple(output["data"] for output in shown if "data" in output)
+        failure = _failure(child) if done else None
+        said.append(Said(rank, record["stdout"], record["stderr"], displays, failure, done))
+    return tuple(sorted(said, key=lambda s: s.rank))
+
+
+def _failure(child) -> Failure | None:
+    error = child.exception() or child.result()
+    if isinstance(error, RemoteError):
+        lines = tuple((error.traceback or "").splitlines())
+        return Failure(error.ename, str(error.evalue), lines)
+    return Failure(type(error).__name__, str(error)) if isinstance(error, Exception) else None

@@ -1,0 +1,110 @@
+"""From every rank's state to a diagnosis: who waits for whom, and can it ever end? Pure.
+
+A rank is *live* if it computes, or waits for something that a live rank can still give. What is
+left waits for ever. That is a verdict only when no rank computes any more and nothing has moved
+for a while: a straggler is no fault.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from labkit.rank.protocol import ABSENT, COMPUTING, FINISHED, RAISED, RECEIVES, SENDS, WAITING, State, ranks
+
+PATIENCE = 1.0
+"""Seconds for which nothing must have moved before a verdict."""
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Which ranks can never go on, and why in one sentence."""
+
+    stuck: tuple[int, ...]
+    sentence: str
+
+
+def stuck(states: Sequence[State]) -> tuple[State, ...]:
+    """The waiting states that no live rank can ever satisfy."""
+    by_rank = {s.rank: s for s in states}
+    live = {s.rank for s in states if s.doing == COMPUTING}
+    waiting = [s for s in states if s.doing == WAITING]
+    while True:
+        freed = {s.rank for s in waiting if s.rank not in live and _can_end(s, by_rank, live)}
+        if not freed:
+            return tuple(s for s in waiting if s.rank not in live)
+        live |= freed
+
+
+def diagnose(states: Sequence[State]) -> Diagnosis | None:
+    """Why some ranks can never go on; None if all can."""
+    held = stuck(states)
+    if not held:
+        return None
+    return Diagnosis(tuple(s.rank for s in held), _reason(held, {s.rank: s for s in states}))
+
+
+class Watch:
+    """Looks again and again, and gives a verdict once nothing has moved for PATIENCE seconds."""
+
+    def __init__(self, patience: float = PATIENCE):
+        self._patience = patience
+        self._seen: tuple = ()
+        self._since = 0.0
+
+    def look(self, states: Sequence[State], now: float) -> Diagnosis | None:
+        """A diagnosis if no rank computes and every waiting rank has been stuck long enough."""
+        held = stuck(states)
+        seen = tuple(replace(s, place="") for s in states)
+        if not held or any(s.doing == COMPUTING for s in states) or seen != self._seen:
+            self._seen, self._since = seen, now
+            return None
+        return diagnose(states) if now - self._since >= self._patience else None
+
+
+def _can_end(s: State, by_rank: dict[int, State], live: set[int]) -> bool:
+    peers = s.peers or tuple(r for r in by_rank if r != s.rank)
+    if s.is_point_to_point():
+        return any(p in live or _meets(s, by_rank.get(p)) for p in peers)
+    return all(p == s.rank or p in live or _has_entered(s, by_rank.get(p)) for p in peers)
+
+
+def _meets(s: State, peer: State | None) -> bool:
+    """Whether a send and a receive match, so that they are only on their way."""
+    if peer is None or peer.doing != WAITING or s.tag != peer.tag or s.group != peer.group:
+        return False
+    opposite = RECEIVES if s.verb in SENDS else SENDS
+    return peer.verb in opposite and (not peer.peers or s.rank in peer.peers)
+
+
+def _has_entered(s: State, peer: State | None) -> bool:
+    return (
+        peer is not None
+        and peer.doing == WAITING
+        and (peer.verb, peer.group, peer.number) == (s.verb, s.group, s.number)
+    )
+
+
+def _reason(held: Sequence[State], by_rank: dict[int, State]) -> str:
+    """A headline, then a line for each place where ranks wait."""
+    return "\n".join([_headline(held, by_rank), *_waits(held)])
+
+
+def _headline(held: Sequence[State], by_rank: dict[int, State]) -> str:
+    raised = [s.rank for s in by_rank.values() if s.doing == RAISED]
+    if raised:
+        return f"{ranks(raised)} raised an error for which the others wait in vain"
+    needed = {p for s in held for p in s.peers or by_rank}
+    for doing, why in ((FINISHED, "finished the cell"), (ABSENT, "not in this cell (--targets)")):
+        gone = [s.rank for s in by_rank.values() if s.doing == doing and s.rank in needed]
+        if gone:
+            return f"deadlock: {ranks(gone)} {why}, and others wait for {'it' if len(gone) == 1 else 'them'}"
+    if len({(s.verb, s.number) for s in held if not s.is_point_to_point()}) > 1:
+        return "deadlock: the ranks are in different collectives"
+    return "deadlock: each waits for another"
+
+
+def _waits(held: Sequence[State]) -> list[str]:
+    """ "ranks 0-1 in all_reduce number 3, line 7: ...", ranks in the same place together."""
+    places: dict[str, list[int]] = {}
+    for s in sorted(held, key=lambda s: s.rank):
+        places.setdefault(f"{s.what()}, {s.place or 'no line of the cell'}", []).append(s.rank)
+    return [f"{ranks(who)} in {place}" for place, who in places.items()]

@@ -1,0 +1,87 @@
+"""A comparison of ranks as text and as HTML. Pure.
+
+The text leaves checksums out, and rounds: it is the same on processors that round differently.
+"""
+
+from html import escape
+
+from labkit.lab.display.tables import aligned
+from labkit.rank.protocol import ranks
+
+MARK = "≠"
+MOST_EQUAL = 12
+"""Parts that are the same everywhere and still shown; what differs is always shown."""
+COLUMNS = ("", "name", "rank", "dtype", "shape", "norm or value", "largest difference")
+
+
+def text(comparison) -> str:
+    """A headline, and a row for each part and each group of ranks that have the same."""
+    table = aligned([COLUMNS, *(row[:-1] for row in _rows(comparison))])
+    return "\n".join([headline(comparison), table, *_left_out(comparison)])
+
+
+def html(comparison) -> str:
+    """The same with each checksum, and with what differs in bold."""
+    head = "".join(f"<th>{name}</th>" for name in (*COLUMNS, "checksum"))
+    body = "".join(_html_row(row) for row in _rows(comparison))
+    below = "".join(f"<p>{escape(line)}</p>" for line in _left_out(comparison))
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f"<p><b>{escape(headline(comparison))}</b></p>{table}{below}"
+
+
+def headline(comparison) -> str:
+    """ "model is the same on ranks 0-3, bit for bit", or in how many parts it is not."""
+    parts, world = comparison.parts, range(len(comparison.parts[0].digests))
+    if comparison.equal:
+        return f"{comparison.name} is the same on {ranks(world)}, bit for bit"
+    different = [part for part in parts if not part.equal]
+    where = f" in {len(different)} of {len(parts)} parts" if len(parts) > 1 else ""
+    return f"{MARK} {comparison.name} differs between ranks{where}{_by(comparison.difference)}"
+
+
+def _by(difference: float | None) -> str:
+    return "" if difference is None else f"; the largest difference is {difference:.2g}"
+
+
+def _rows(comparison) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for part in _shown(comparison):
+        name = part.name or comparison.name
+        for i, (digest, who) in enumerate(part.groups()):
+            first = ("" if part.equal else MARK, name if i == 0 else "", ranks(who).split(" ", 1)[1])
+            difference = "" if i or part.equal else _difference(part)
+            rows.append((*first, *_cells(digest), difference, digest.checksum if digest else ""))
+    return rows
+
+
+def _cells(digest) -> tuple[str, str, str]:
+    if digest is None:
+        return "missing", "", ""
+    value = f"{digest.norm:.4g}" if digest.norm is not None else _short(digest.value)
+    return digest.dtype, "" if digest.shape is None else str(digest.shape), value
+
+
+def _difference(part) -> str:
+    if part.difference is not None:
+        return f"{part.difference:.2g}"
+    present = {digest for digest in part.digests if digest}
+    return "other shape" if len({digest.shape for digest in present}) > 1 else ""
+
+
+def _shown(comparison) -> list:
+    equal = [part for part in comparison.parts if part.equal][:MOST_EQUAL]
+    return [part for part in comparison.parts if part in equal or not part.equal]
+
+
+def _left_out(comparison) -> list[str]:
+    more = len(comparison.parts) - len(_shown(comparison))
+    return [f"and {more} more, the same on every rank"] if more else []
+
+
+def _short(value: str, most: int = 40) -> str:
+    return value if len(value) <= most else value[: most - 3] + "..."
+
+
+def _html_row(row: tuple[str, ...]) -> str:
+    cells = "".join(f"<td>{escape(cell)}</td>" for cell in row[:-1]) + f"<td><code>{row[-1]}</code></td>"
+    return f"<tr style='font-weight:bold'>{cells}</tr>" if row[0] else f"<tr>{cells}</tr>"

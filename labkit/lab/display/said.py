@@ -1,0 +1,108 @@
+"""What the ranks said in one cell, as text: in rank order, equal output once. Pure.
+
+>>> print(text([Said(0, "hello\\n"), Said(1, "hello\\n"), Said(2, "goodbye\\n")]))
+[ranks 0-1] hello
+[rank 2] goodbye
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from labkit.rank.protocol import in_the_cell, ranks
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An exception on a rank: its name, its message, IPython's traceback."""
+
+    name: str
+    message: str
+    traceback: tuple[str, ...] = ()
+
+    def place(self) -> str:
+        """Where in the cell, as "line 3: dist.recv(x, src=1)", or "" if it was not in a cell."""
+        plain = _ANSI.sub("", "\n".join(self.traceback))
+        lines = re.findall(r"^Cell In\[\d+\], line (\d+).*?^-+> \1 (.*?)$", plain, re.M | re.S)
+        return f"line {lines[-1][0]}: {lines[-1][1].strip()}" if lines else ""
+
+    def is_interrupt(self) -> bool:
+        """Whether it came from an interrupt and not from the cell."""
+        return self.name == "KeyboardInterrupt"
+
+    def in_short(self) -> str:
+        """ "ValueError: bad (line 2: raise ValueError("bad"))"; of a LabError what was found, and the fix."""
+        message = in_the_cell(self.message.strip())
+        place = f" ({self.place()})" if self.place() else ""
+        if message.startswith("asked: ") and "\nfound: " in message:
+            asked, found = message.split("\nfound: ", 1)
+            told = "at the cell, line" in found  # ranks whose calls differ all get the same list
+            return f"{self.name}{'' if told else ':' + asked[6:] + place}\nfound: {found}"
+        first = message.split("\n")[0]
+        return self.name + (f": {first}" if first else "") + place
+
+
+@dataclass(frozen=True)
+class Said:
+    """All that one rank wrote, showed or raised in one cell."""
+
+    rank: int
+    stdout: str = ""
+    stderr: str = ""
+    displays: tuple[dict, ...] = ()  # MIME bundles, the cell's last expression included
+    failure: Failure | None = None
+    done: bool = True
+
+    def words(self) -> str:
+        """Its output as plain text; pictures are shown apart."""
+        shown = [d["text/plain"] for d in self.displays if "text/plain" in d and not pictures(d)]
+        parts = (settled(self.stdout), settled(self.stderr), *shown)
+        return "\n".join(part.rstrip("\n") for part in parts if part.rstrip("\n"))
+
+
+_ANSI = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def settled(printed: str) -> str:
+    """What a terminal would show in the end: a progress bar that was redrawn leaves its last state."""
+    return "\n".join(line.rstrip("\r").rsplit("\r", 1)[-1] for line in printed.split("\n"))
+
+
+def pictures(bundle: dict) -> dict:
+    """The part of a MIME bundle that is a picture, empty if none is."""
+    return {mime: data for mime, data in bundle.items() if mime.startswith("image/")}
+
+
+def text(said: Sequence[Said]) -> str:
+    """Every rank's words under its label, in the order of the ranks."""
+    return "\n".join(
+        _labelled(ranks(who), words) for words, who in _together((s.words(), s.rank) for s in said)
+    )
+
+
+def failures(said: Sequence[Said]) -> str:
+    """One line per distinct failure: who, what, where."""
+    found = ((s.failure.in_short(), s.rank) for s in said if s.failure)
+    return "\n".join(f"{ranks(who)}: {line}" for line, who in _together(found))
+
+
+def whereabouts(said: Sequence[Said]) -> str:
+    """One line per place in the cell at which ranks were interrupted: "ranks 0-1 at line 3: ..."."""
+    held = (s for s in said if s.failure and s.failure.is_interrupt())
+    places = ((s.failure.place() or "no line of the cell", s.rank) for s in held)
+    return "\n".join(f"{ranks(who)} at {place}" for place, who in _together(places))
+
+
+def _together(pairs: Iterable[tuple[str, int]]) -> list[tuple[str, list[int]]]:
+    """Who said the same, in the order of the first who did; silence is left out."""
+    said: dict[str, list[int]] = {}
+    for words, rank in pairs:
+        if words:
+            said.setdefault(words, []).append(rank)
+    return list(said.items())
+
+
+def _labelled(label: str, words: str) -> str:
+    first, *rest = words.split("\n")
+    indent = " " * (len(label) + 3)
+    return "\n".join([f"[{label}] {first}", *(f"{indent}{line}".rstrip() for line in rest)])

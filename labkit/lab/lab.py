@@ -1,0 +1,189 @@
+"""A lab is a running set of ranks: run cells on it, give it new ranks, stop it."""
+
+import atexit
+from collections.abc import Collection
+from contextlib import AbstractContextManager
+
+import ipyparallel as ipp
+
+from labkit import LabError, launch
+from labkit.lab import network, px, remote
+from labkit.lab.compare import Comparison, compare
+from labkit.lab.display.tables import ranks_html, ranks_text
+from labkit.lab.display.view import View
+from labkit.lab.tracing import Last, traced
+from labkit.launch import cause_of_death, shared
+from labkit.launch.cause_of_death import FirstDeath
+from labkit.launch.engines import Engines
+from labkit.launch.ranks import Rank
+from labkit.launch.spare import Spare
+from labkit.simulate.network import Network
+from labkit.trace import Trace
+
+
+class Lab:
+    """Running ranks, as `labkit.start` returns them. `lab[1]` and `lab[:]` are ipyparallel views."""
+
+    def __init__(self, plan: launch.Plan):
+        self.plan = plan
+        self.ranks: tuple[Rank, ...] = ()
+        self.last, self.is_traced = Last(), False
+        self.spare = Spare()
+        self._engines: Engines | None = None
+        self._ended = ""
+        self.tiles: View | None = None
+        self._start()
+
+    def __len__(self) -> int:
+        return len(self.ranks)
+
+    def __getitem__(self, targets) -> ipp.DirectView:
+        return self.client[targets]
+
+    @property
+    def client(self) -> ipp.Client:
+        """The ipyparallel client behind the views."""
+        if self._engines is None:
+            raise LabError("the ranks of this lab", self._ended, "lab.restart()")
+        return self._engines.client
+
+    def is_running(self) -> bool:
+        """Whether every rank lives, and can be reached."""
+        return self._engines is not None and self._engines.is_alive() and all(map(self._lives, self.ranks))
+
+    def require_running(self) -> None:
+        """LabError if the lab is stopped, is another notebook's by now, or has lost a rank.
+
+        What is left of a lab that lost a rank is ended. `spare` is on hold from here on: a cell is to run.
+        """
+        self.spare.hold()
+        if self._engines is None:
+            raise LabError("a cell on the ranks", self._ended, "lab.restart()")
+        if self.is_running():
+            shared.require_mine(self._engines.folder)
+            return
+        cause = cause_of_death.cause_of_death(
+            self.plan, self._engines.folder, self.ranks, self._first_death.pid
+        )
+        self._end()
+        self._ended = cause
+        raise LabError("a cell on the ranks", cause, "lab.restart(); what cells defined is lost")
+
+    def take_over(self) -> None:
+        """Make the ranks this notebook's: whatever they run is interrupted, their namespaces are emptied."""
+        shared.take(self._engines.folder)
+        self.interrupt()
+        self.recover()
+        self._call("clean")
+        px.register(self)
+
+    def restart(self, ranks: int | None = None) -> "Lab":
+        """Replace the ranks by new ones, of another count if asked. What cells defined is lost."""
+        plan = self.plan if ranks is None else launch.resized(self.plan, ranks)
+        self._end()
+        self.plan = plan
+        self._start()
+        return self
+
+    def interrupt(self, targets: Collection[int] | None = None) -> None:
+        """Raise KeyboardInterrupt in what these ranks run (default: all). Idle ranks ignore it."""
+        remote.interrupt(self, targets)
+
+    def recover(self) -> None:
+        """Make the process group usable again after an interrupt, on every rank at once."""
+        self._call("recover")
+
+    def trace(self) -> AbstractContextManager[Trace]:
+        """`with lab.trace() as trace:` records who sends what to whom, in all cells and calls of the block.
+
+        The `labkit.Trace` has its events when the block is left. For one cell there is `%%px --trace`.
+        """
+        return traced(self)
+
+    def network(self, bandwidth: str | None = None, latency: str | None = None) -> Network | None:
+        """Slow all messages between ranks down; without limits, no longer. Lesson 05.
+
+        `lab.network(bandwidth="100Mbit/s", latency="1ms")` puts a token bucket on each rank's way out and
+        in, and runs collectives as schedules of messages: all_reduce, all_gather and reduce_scatter as a
+        ring, broadcast, reduce and barrier as a tree; others raise a LabError. It never makes messages
+        faster. Returns the limits, for `labkit.simulate`; None without. LabError for a backend but "mpi".
+        """
+        return network.limit(self, bandwidth, latency)
+
+    def stop(self) -> None:
+        """End every process of this lab. A second call does nothing."""
+        self.spare.discard()
+        self._end()
+        atexit.unregister(self.stop)
+        self._rest()
+
+    def status(self) -> tuple[tuple, ...]:
+        """A row per rank: rank, host, pid, device, backend, state (ready, dead or stopped)."""
+        return tuple((r.rank, r.host, r.pid, r.device, r.backend, self._state(r)) for r in self.ranks)
+
+    def view(self) -> View:
+        """A tile per rank: state, host, memory, and what it waits for, updated while cells run.
+
+        In JupyterLab a widget; right-click it, "Create New View for Output", to have it at the side.
+        """
+        self.tiles = self.tiles or View(self)
+        return self.tiles
+
+    def compare(self, name: str) -> Comparison:
+        """Whether all ranks have the same under `name` ("model", "x[0].grad"), and how far apart they are.
+
+        The result is shown as a table, and `assert lab.compare("model").equal` is a check. Raises
+        LabError if no rank has it. Lesson 04 compares replicas.
+        """
+        return compare(self, name)
+
+    def __repr__(self) -> str:
+        return ranks_text(self.status())
+
+    def _repr_html_(self) -> str:
+        return ranks_html(self.status())
+
+    def _end(self) -> None:
+        """End the ranks; the spare ones stay."""
+        engines, self._engines = self._engines, None
+        self._ended = "this lab is stopped"
+        if engines is not None:
+            engines.stop()
+
+    def _start(self) -> None:
+        self._engines, adopted = shared.find_or_start(self.plan, self.spare.take)
+        if not shared.is_shared():
+            atexit.unregister(self.stop)  # a restart must not register it twice
+            atexit.register(self.stop)
+        try:
+            self.ranks = tuple(Rank(**facts) for facts in self._call("describe"))
+            here = [] if self.plan.is_remote else [r.process() for r in self.ranks]
+            self._first_death = FirstDeath([process for process in here if process])
+            numbers = [r.rank for r in self.ranks]
+            if numbers != self.client.ids:  # ipyparallel requests engine i for rank i, but may be refused
+                found = f"engines {self.client.ids} are ranks {numbers}"
+                raise LabError("engine i to be rank i", found, "start again")
+        except BaseException:
+            self.stop()
+            raise
+        if adopted:
+            self.take_over()
+        px.register(self)
+        self.spare.prepare(self.plan, self._engines, tuple(r.pid for r in self.ranks))
+        self._rest()
+
+    def _rest(self) -> None:
+        if self.tiles:
+            self.tiles.rest()
+
+    def _call(self, function: str, *arguments) -> list:
+        return remote.call(self, function, *arguments)
+
+    def _state(self, r: Rank) -> str:
+        if self._engines is None:
+            return "stopped"
+        return "ready" if self._lives(r) else "dead"
+
+    def _lives(self, r: Rank) -> bool:
+        """Whether a rank's process lives; on another host mpiexec stands for it, which ends with any rank."""
+        return self._engines.is_alive() if self.plan.is_remote else r.process() is not None

@@ -1,0 +1,88 @@
+"""%%px on the ranks of a lab: one result per cell, in rank order, and an end in any case.
+
+All options of ipyparallel's magic are accepted. Four have nothing left to choose, and no effect:
+`--stream` and `--no-stream` (a running cell is drawn live, its result is in rank order),
+`--group-outputs` with -r and -e (always by rank), `--progress-after` (what each rank does is shown)
+and `--signal-on-interrupt` (it is SIGINT, and then labkit's verdict).
+"""
+
+from contextlib import nullcontext
+
+from ipyparallel.client.magics import ParallelMagics, exec_args, output_args
+from IPython import get_ipython
+from IPython.core import magic_arguments
+from IPython.display import display
+
+from labkit import LabError
+from labkit.lab import cell as cells
+from labkit.lab.display.live import Live
+from labkit.trace import Trace
+
+
+class PxMagics(ParallelMagics):
+    """ipyparallel's magics, in rank order; a cell that cannot end is ended, with the reason."""
+
+    def __init__(self, shell, lab):
+        view = lab[:]
+        view.block = True
+        super().__init__(shell, view)
+        self.lab = lab
+        self._deadline: float | None = None
+        self._traced = False
+
+    @magic_arguments.magic_arguments()
+    @exec_args
+    @output_args
+    @magic_arguments.argument("--local", action="store_const", const=True, help="also run the cell here")
+    @magic_arguments.argument("--deadline", type=float, help="interrupt the ranks after so many seconds")
+    @magic_arguments.argument("--trace", action="store_true", help="draw who sent what to whom, and when")
+    def cell_px(self, line="", cell=None):
+        """Run the cell on every rank, or on those of --targets."""
+        asked = magic_arguments.parse_argstring(self.cell_px, line)
+        self._deadline, self._traced = asked.deadline, asked.trace
+        try:
+            return super().cell_px(line, cell)
+        finally:
+            self._deadline, self._traced = None, False
+
+    def parallel_execute(self, cell, block=None, save_name=None, **options):
+        """Send the cell; wait; show what the ranks said; raise what they raised."""
+        self.lab.require_running()
+        if block is None:
+            block = self.view.block
+        if self._traced and not block:
+            raise LabError(
+                "--trace with --noblock", "nobody waits for the cell's end", "leave one of them out"
+            )
+        live = Live(tiles=self.lab.tiles)
+        with self.lab.trace() if self._traced else nullcontext() as trace:
+            with cells.interrupts_noted() as interrupted:  # half a send would leave ranks in different cells
+                result = self.last_result = self.view.execute(cell, silent=False, block=False)
+                if save_name:
+                    self.shell.user_ns[save_name] = result
+                if not block:
+                    return result
+                outcome = cells.follow(self.lab, result, self._deadline, live.look, interrupted)
+        return self._finish(live, outcome, trace)
+
+    def result(self, line=""):
+        """%pxresult: wait for the last cell sent with --noblock and show its outcome."""
+        if self.last_result is None:
+            return super().result(line)
+        live = Live(tiles=self.lab.tiles)
+        with cells.interrupts_noted() as interrupted:
+            outcome = cells.follow(self.lab, self.last_result, None, live.look, interrupted)
+        return self._finish(live, outcome)
+
+    def _finish(self, live: Live, outcome: cells.Outcome, trace: Trace | None = None) -> None:
+        live.finish(outcome.said)
+        if trace is not None and trace.events:
+            display(trace.plot())
+        outcome.raise_for_failure()
+
+
+def register(lab) -> None:
+    """%%px runs on this lab from now on, in the notebook or IPython session, if there is one."""
+    shell = get_ipython()
+    if shell is not None:
+        shell.register_magics(PxMagics(shell, lab))

@@ -1,0 +1,190 @@
+"""A plan brought to life: one ipyparallel controller and the plan's ranks, and their end."""
+
+import logging
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import ipyparallel as ipp
+from jupyter_core.paths import jupyter_runtime_dir
+from traitlets.config import Config
+
+from labkit import LabError
+from labkit.launch import Plan, cause_of_death, keeper, preflight, processes, remote, slurm
+
+RUNTIME = Path(jupyter_runtime_dir(), "labkit")
+"""Where each running lab has a folder of its own, private to the user, named by its id."""
+START_DEADLINE = 120.0
+"""Seconds until a start that has not succeeded is given up."""
+
+_quiet = logging.getLogger("labkit.ipyparallel")
+_quiet.addHandler(logging.NullHandler())
+_quiet.propagate = False
+
+_CONTROLLER_ARGS = [
+    "--usethreads",  # one process in place of nine
+    "--HeartMonitor.period=200",  # milliseconds; a registration waits for a heartbeat
+    "--HeartMonitor.max_heartmonitor_misses=100000",  # labkit watches the processes themselves
+]
+
+
+class Engines:
+    """The processes of one lab: keeper, controller, mpiexec, ranks. `client` talks to the ranks."""
+
+    def __init__(self, plan: Plan, folder: Path, patience: float = START_DEADLINE):
+        self.plan, self.folder, self._patience = plan, folder, patience
+        self.lab_id = folder.name
+        self.client: ipp.Client | None = None
+        self._keeper: subprocess.Popen | None = None
+        self._address = ""  # where other hosts reach this one
+
+    @classmethod
+    def start(
+        cls, plan: Plan, owner: str, folder: Path | None = None, patience: float = START_DEADLINE
+    ) -> "Engines":
+        """Start them all; `owner` is the identity of the process that they must not outlive."""
+        engines = cls.prepare(plan, owner, folder, patience)
+        try:
+            engines._start_cluster()
+        except BaseException:
+            engines.stop()
+            raise
+        return engines
+
+    @classmethod
+    def prepare(
+        cls, plan: Plan, owner: str, folder: Path | None = None, patience: float = START_DEADLINE
+    ) -> "Engines":
+        """The keeper alone, with a folder; where ranks are to run has been looked at."""
+        RUNTIME.mkdir(parents=True, exist_ok=True)
+        engines = cls(plan, folder or RUNTIME / secrets.token_hex(4), patience)
+        engines.folder.mkdir(mode=0o700)
+        engines.belong_to(owner)
+        try:
+            if plan.hosts:
+                engines._address = preflight.check(plan, engines.folder)
+            if plan.launcher == "slurm":
+                engines._address = slurm.own_address_for_nodes()
+                engines.folder.joinpath(slurm.MARKER).touch()
+            engines._start_keeper()
+        except BaseException:
+            engines.stop()
+            raise
+        return engines
+
+    @classmethod
+    def attach(cls, plan: Plan, folder: Path) -> "Engines | None":
+        """Those of a running lab, or None if it does not run any more."""
+        engines = cls(plan, folder)
+        if not engines.is_alive():
+            return None
+        engines.client = ipp.Client(str(folder / "security" / "ipcontroller-client.json"))
+        return engines
+
+    def belong_to(self, owner: str) -> None:
+        """From now on they must not outlive that process."""
+        keeper.note(self.folder / keeper.OWNER, owner)
+
+    def stop(self) -> None:
+        """End every process and remove the folder with the connection files."""
+        if self.client is not None:
+            self.client.close(linger=0)
+        self._end_keeper()
+        if self.plan.launcher == "slurm":
+            slurm.cancel(self.lab_id)
+        processes.end_lab(self.lab_id, spare=(os.getpid(),))
+        if self._keeper is not None:
+            self._keeper.wait(5)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def is_alive(self) -> bool:
+        """Whether controller and mpiexec live; mpiexec ends when any rank has."""
+        return all(processes.is_alive(p) for p in keeper.vital(self.folder).values())
+
+    def _start_keeper(self) -> None:
+        hosts = [host.name for host in self.plan.placed()]
+        self._keeper = subprocess.Popen(
+            [sys.executable, "-m", "labkit.launch.keeper", self.lab_id, str(self.folder), *hosts],
+            env=os.environ | {processes.MARK: self.lab_id},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # an interrupt of the owner must not reach it
+        )
+
+    def _end_keeper(self) -> None:
+        """It takes along what runs on other hosts: it alone has a line to them."""
+        keepers = processes.of_lab(self.lab_id, module="labkit.launch.keeper")
+        processes.end(keepers, grace=keeper.HOST_DEADLINE + 2.0)
+
+    def launcher(self) -> tuple[list[str], list[str], dict[str, str]]:
+        """What starts the ranks: a command; its options, which come after -n and the count; environment."""
+        options, environment = [], {processes.MARK: self.lab_id} | self.plan.environment()
+        if self.plan.is_remote:
+            environment |= {"LABKIT_NOTEBOOK": self._address, "LABKIT_LOGS": str(self.folder / "log")}
+        if self.plan.hosts:
+            options, more = remote.start_options(self.plan, self.folder, self._address, environment)
+            environment |= more
+        command = self.plan.command(slurm.job(self.lab_id))
+        if self.plan.hosts:
+            command = remote.with_little(command)
+        return command, options, environment
+
+    def _start_cluster(self) -> None:
+        deadline = time.monotonic() + self._patience
+        config = Config()
+        command, options, environment = self.launcher()
+        config.MPIEngineSetLauncher.mpi_cmd, config.MPIEngineSetLauncher.mpi_args = command, options
+        config.MPIEngineSetLauncher.engine_cmd = self.plan.program()
+        if self.plan.is_remote:
+            remote.secure_channel(self.folder, self._address)
+        cluster = ipp.Cluster(
+            engines="mpi",
+            profile_dir=str(self.folder),
+            cluster_id="",
+            cluster_file="",
+            config=config,
+            load_profile=False,
+            shutdown_atexit=False,  # `stop` and the keeper see to that
+            send_engines_connection_env=False,  # ranks start beside the controller, not after it
+            controller_args=_CONTROLLER_ARGS,
+        )
+        cluster.log = _quiet
+        cluster.start_controller_sync(environment={processes.MARK: self.lab_id})
+        cluster.start_engines_sync(self.plan.ranks, environment=environment, engine_args=self._engine_args())
+        cause_of_death.keep_report(Path(cluster.engine_set.output_file))
+        vital = (cluster.controller.process, cluster.engine_set.process)
+        keeper.note(self.folder / keeper.WATCHED, *map(processes.identity, vital))
+        try:
+            self.client = cluster.connect_client_sync()
+        except (RuntimeError, TimeoutError):  # the keeper ends the controller when mpiexec has ended
+            raise self._did_not_start() from None
+        while len(self.client.ids) < self.plan.ranks:
+            if not self.is_alive() or time.monotonic() > deadline:
+                raise self._did_not_start()
+            time.sleep(0.01)
+
+    def _engine_args(self) -> list[str]:
+        return [
+            "--IPEngine.enable_nanny=False",  # signals go straight to the rank's pid
+            "--IPEngine.max_heartbeat_misses=0",
+            f"--IPEngine.wait_for_url_file={self._patience}",
+            f"--IPEngine.timeout={self._patience}",
+        ]
+
+    def _did_not_start(self) -> LabError:
+        said = cause_of_death.last_lines(self.folder)
+        found, fix = slurm.why_no_nodes(said) if self.plan.launcher == "slurm" else ("", "")
+        if found:
+            return LabError(f"{self.plan.ranks} ranks started by Slurm", found, fix)
+        came = len(self.client.ids) if self.client else 0
+        how = f"{self._patience:.0f} s went by" if self.is_alive() else "mpiexec ended"
+        return LabError(
+            f"{self.plan.ranks} ranks with {self.plan.mpi.name} {self.plan.mpi.version}",
+            f"{came} came up, then {how}; the ranks' last lines:\n{said}",
+            "mend what the last lines say, then start again",
+        )

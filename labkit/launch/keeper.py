@@ -1,0 +1,95 @@
+"""A small process that ends what a `kill -9` would leave: of the owner, of the controller, of mpiexec.
+
+It has nothing to do but look twice a second; when one of those is gone, or a shared lab has been
+idle for long, it ends the lab's processes, those on other hosts too. It imports neither torch nor
+ipyparallel.
+"""
+
+import os
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+
+import psutil
+
+from labkit.launch import processes, slurm
+from labkit.launch.hosts.watchdog import Outpost
+
+WATCHED = "watched"
+"""The file in the lab's folder that names its controller and its mpiexec, once they have started."""
+GONE = "gone"
+"""The file in which the keeper says which of the two, or which hosts, it missed, before it ends the rest."""
+OWNER = "owner"
+"""The file that names the process which the lab must not outlive."""
+VITAL = ("the controller", "mpiexec")
+HOLDER = "holder"
+"""The file that a shared lab's notebook touches with every cell; absent if the lab is not shared."""
+IDLE = 3600.0
+"""Seconds after which a shared lab that no cell was run on is ended."""
+HOST_DEADLINE = 3.0
+"""Seconds that hosts are given to end the lab's processes there."""
+
+
+def main(lab_id: str, path: str, *hosts: str) -> None:
+    """Wait for one of the ends of a lab, then end its processes, here and on `hosts`."""
+    folder = Path(path)
+    outposts = [Outpost(host, lab_id) for host in hosts]
+    if outposts:  # they have to be told, so SIGTERM is an end like the others
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    missed: list[str] = []
+    try:
+        while has_owner(folder) and not missed and idle_for(folder / HOLDER) <= IDLE:
+            time.sleep(0.5)
+            missed = [f"host {outpost.host}" for outpost in outposts if not outpost.is_heard()]
+            missed += _missed(folder / WATCHED)
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN if outposts else signal.SIG_DFL)
+        for outpost in outposts:
+            outpost.end()
+        if folder.joinpath(slurm.MARKER).exists():
+            slurm.cancel(lab_id)
+        if folder.exists():
+            folder.joinpath(GONE).write_text("\n".join(missed))
+        processes.end_lab(lab_id, spare=(os.getpid(),))
+        deadline = time.monotonic() + HOST_DEADLINE
+        for outpost in outposts:
+            outpost.wait(max(0.0, deadline - time.monotonic()))
+        if not has_owner(folder) or (folder / HOLDER).exists():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _missed(watched: Path) -> list[str]:
+    return [name for name, p in zip(VITAL, noted(watched), strict=False) if not processes.is_alive(p)]
+
+
+def has_owner(folder: Path) -> bool:
+    """Whether the process lives that the lab must not outlive."""
+    return all(map(processes.is_alive, noted(folder / OWNER) or [None]))
+
+
+def note(file: Path, *identities: str) -> None:
+    """Write down which processes play a part, all at once for whoever reads."""
+    scratch = file.with_suffix(".new")
+    scratch.write_text("\n".join(identities))
+    scratch.replace(file)
+
+
+def noted(file: Path) -> list[psutil.Process | None]:
+    """The processes written down in a file, None for each that is gone."""
+    return [processes.parse(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def vital(folder: Path) -> dict[str, psutil.Process | None]:
+    """The processes without which a lab is dead, by name; None for one that is gone, or has not started."""
+    return dict(zip(VITAL, noted(folder / WATCHED) or [None, None], strict=True))
+
+
+def idle_for(file: Path) -> float:
+    """Seconds since the last cell of a shared lab."""
+    return time.time() - file.stat().st_mtime if file.exists() else 0.0
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

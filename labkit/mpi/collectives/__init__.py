@@ -1,0 +1,1 @@
+"""How each collective is run: by MPI, in shared memory, or as a schedule of messages."""

@@ -1,0 +1,149 @@
+"""Collectives as schedules of messages, for the network knob.
+
+An opaque collective could only be delayed by a formula, and an experiment would then confirm that formula.
+"""
+
+from dataclasses import replace
+from functools import cache
+
+import torch
+
+from labkit import LabError
+from labkit.mpi.wire.buffers import average, dense
+from labkit.schedule import Schedule, Send, run
+
+TAG = 1 << 14
+"""Of these messages: no receive of the user's may get one."""
+
+
+def collective(group, verb, results, tensors, **about):
+    """Check that all ranks ask for the same, then run it; done at the return, also if it is asynchronous."""
+    op = about.get("op", "SUM")
+    if verb not in _RUN or op not in ("SUM", "AVG"):
+        raise LabError(
+            f"{verb} with op={op}" if verb in _RUN else verb,
+            f"with the network knob on, schedules are run: {', '.join(_RUN)}, with SUM or AVG",
+            "use one of these, or take the limit off: lab.network()",
+        )
+    _run_of_verb, root = _RUN[verb], about.get("root")
+    work = group.begin(verb, (), results, tensors, **about)
+    work.wait()
+    _run_of_verb(group, results, tensors, op, root)
+    return work
+
+
+def _all_reduce(group, results, tensors, op, root):
+    for tensor in tensors:
+        numbers, back = dense(tensor)
+        _follow(_ring(group.members), numbers, group)
+        _hand_over(numbers, back, op, group)
+
+
+def _reduce(group, results, tensors, op, root):
+    numbers, back = dense(tensors[0])
+    here = group.me == root
+    numbers = numbers if here else numbers.clone()  # what others gave stays as it is
+    _follow(_tree(group.members, root, 0), numbers, group)
+    if here:
+        _hand_over(numbers, back, op, group)
+
+
+def _broadcast(group, results, tensors, op, root):
+    for tensor in tensors:
+        numbers, back = dense(tensor)
+        _follow(_tree(group.members, root, 1), numbers, group)
+        _hand_over(numbers, back, "SUM", group)
+
+
+def _barrier(group, results, tensors, op, root):
+    for half in 0, 1:
+        _follow(_tree(group.members, 0, half), torch.zeros(1, dtype=torch.uint8), group)
+
+
+def _all_gather_into_tensor(group, results, tensors, op, root):
+    for target, source in zip(results, tensors, strict=True):
+        blocks = _gathered(group, source)
+        target.detach().copy_(blocks.view(target.shape))
+
+
+def _all_gather(group, results, tensors, op, root):
+    for targets, source in zip([results] if len(tensors) == 1 else results, tensors, strict=True):
+        for target, block in zip(targets, _gathered(group, source), strict=True):
+            target.detach().copy_(block.view(target.shape))
+
+
+def _gathered(group, source):
+    """[n] of each rank -> [size, n]: the ring's second half, in which rank r begins with chunk r + 1."""
+    numbers, _ = dense(source)
+    blocks = numbers.new_empty(group.members, numbers.numel())
+    blocks[(group.me + 1) % group.members] = numbers.detach().view(-1)
+    _follow(_half_ring(group.members, 1), blocks, group)
+    return blocks.roll(-1, 0)
+
+
+def _reduce_scatter_tensor(group, results, tensors, op, root):
+    """[size, n] -> [n]: the ring's first half, in which rank r ends with the sum of chunk r + 1."""
+    for target, source in zip(results, tensors, strict=True):
+        numbers, _ = dense(source)
+        blocks = numbers.detach().view(group.members, -1).roll(1, 0)
+        _follow(_half_ring(group.members, 0), blocks, group)
+        target.detach().copy_(blocks[(group.me + 1) % group.members].view(target.shape))
+        _hand_over(target, None, op, group)
+
+
+_RUN = {
+    "all_reduce": _all_reduce,
+    "reduce": _reduce,
+    "broadcast": _broadcast,
+    "barrier": _barrier,
+    "all_gather": _all_gather,
+    "all_gather_into_tensor": _all_gather_into_tensor,
+    "reduce_scatter_tensor": _reduce_scatter_tensor,
+}
+
+
+def _follow(schedule, tensor, group):
+    run(schedule, tensor.detach().view(-1), group=group, tag=TAG)
+
+
+def _hand_over(numbers, back, op, group):
+    if op == "AVG":
+        average(numbers, group.members)
+    if back is not None:
+        back()
+
+
+@cache
+def _ring(ranks):
+    from labkit.algorithms.ring import ring
+
+    return ring(ranks)
+
+
+@cache
+def _half_ring(ranks, half):
+    return _half(_ring(ranks), half)
+
+
+@cache
+def _tree(ranks, root, half):
+    """A half of the tree's all-reduce, from or to another rank than 0."""
+    from labkit.algorithms.tree import tree
+
+    steps = _half(tree(ranks), half).steps
+    return Schedule([_shifted(steps[(rank - root) % ranks], root, ranks) for rank in range(ranks)])
+
+
+def _half(schedule, half):
+    """The first half reduces, the second hands out."""
+    middle = len(schedule.steps[0]) // 2
+    part = slice(middle, None) if half else slice(middle)
+    return Schedule([steps[part] for steps in schedule.steps], schedule.chunks)
+
+
+def _shifted(steps, root, ranks):
+    def shifted(operation):
+        side = "to" if isinstance(operation, Send) else "source"
+        return replace(operation, **{side: (operation.peer + root) % ranks})
+
+    return [tuple(map(shifted, step)) for step in steps]

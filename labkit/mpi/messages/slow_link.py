@@ -1,0 +1,108 @@
+"""The network knob on one rank: a token bucket for what it sends, one for what it receives.
+
+A bucket fills at the link's bandwidth and holds nothing over: the last byte of a message is through when
+enough has come for all messages before it and for itself. A message carries the moment at which it is due;
+MPI may have it there sooner, but its receive ends only then. So what a program measures is what its messages
+do, not a formula. Collectives are run as schedules of such messages (`labkit.mpi.collectives.by_schedule`).
+"""
+
+import struct
+import time
+from math import inf
+
+from labkit.mpi.cuda import ROUTED
+from labkit.mpi.messages import checked
+from labkit.mpi.record.position import position_above
+from labkit.mpi.wire.runtime import MPI
+from labkit.mpi.work import Receive, Work
+
+link: "Link | None" = None
+"""This rank's link to all others; None while the knob is off."""
+
+_STAMP = struct.Struct("d")
+_NAP, _PROBES = 0.0005, 8
+
+
+class Bucket:
+    """One direction of a link, in bytes per second."""
+
+    def __init__(self, bandwidth):
+        self.bandwidth, self.busy_until = bandwidth, 0.0
+
+    def through(self, nbytes, first=0.0, last=0.0):
+        """When a message is through, after those before it: its bytes come from `first`, and until `last`."""
+        self.busy_until = max(max(first, self.busy_until) + nbytes / self.bandwidth, last)
+        return self.busy_until
+
+
+class Link:
+    """Both directions. `clock` reads the seconds of rank 0's clock, which all ranks can compare."""
+
+    def __init__(self, bandwidth, latency, offset):
+        self.out, self.into, self.latency, self.offset = Bucket(bandwidth), Bucket(bandwidth), latency, offset
+
+    def clock(self):
+        return time.perf_counter() + self.offset
+
+
+def limit(bandwidth, latency, offset=0.0):
+    """Slow this rank's messages down to bytes per second, and seconds; inf and 0 take the limit off.
+
+    All ranks do it at the same time, with nothing under way. `offset` is what makes this rank's
+    `time.perf_counter` that of rank 0.
+    """
+    global link
+    link = None if bandwidth == inf and latency == 0 else Link(bandwidth, latency, offset)
+
+
+def begin_send(group, call, tensor, rank, tag):
+    """Begin to send; on a limited link the call is done when the last byte has left, and a receive begun."""
+    if group.world.checked:  # its message will tell
+        call.where = position_above(4 + ROUTED)
+    work, stamp = Work(group, call, (), [tensor]), b""
+    if link is not None:
+        work = _Send(group, call, (), [tensor])
+        work.due = link.out.through(call.bytes, first=link.clock())
+        stamp = _STAMP.pack(work.due + link.latency)
+    step = checked.send(tensor, rank, tag, call, group.world.checked, stamp)
+    return group.begin_message(work, step)
+
+
+def begin_receive(group, call, tensor, rank, tag):
+    """Begin to receive; on a limited link the call is done when the message is due."""
+    work, stamp = Receive(group, call, (), [tensor]), bytearray()
+    if link is not None:
+        work, stamp = _Receive(group, call, (), [tensor]), bytearray(_STAMP.size)
+        work.stamp = stamp
+    step = checked.receive(tensor, rank, tag, call, group.world.checked, work.received, stamp)
+    return group.begin_message(work, step)
+
+
+class _Send(Work):
+    def finish(self):
+        if self.error is not None or _is_due(self):
+            super().finish()
+
+
+class _Receive(Receive):
+    due = None
+
+    def finish(self):
+        if self.error is None and link is not None:
+            if self.due is None:
+                (sent,) = _STAMP.unpack(self.stamp)
+                self.due = link.into.through(self.call.bytes, last=sent)
+            if not _is_due(self):
+                return
+        super().finish()
+
+
+def _is_due(work):
+    """Else sleep a little, for what waits here would take the core from ranks that compute."""
+    left = 0.0 if link is None else work.due - link.clock()
+    if left <= 0:
+        return True
+    for _ in range(_PROBES):  # other messages move only inside MPI's calls
+        work.channel.comm.Iprobe(MPI.ANY_SOURCE, MPI.ANY_TAG)
+    time.sleep(min(left, _NAP))
+    return False

@@ -1,0 +1,93 @@
+"""What this process does for MPI beside its messages: it ends with the other ranks, and keeps MPI moving.
+
+A script in which one rank fails ends on every rank: MPI_Finalize waits for all ranks, and ranks that wait
+for one that failed never come.
+
+MPI moves messages only inside its own calls. A receive that has ended here may still owe its sender
+an answer; if this rank then computes for a minute the sender, in checked mode, waits a minute, and
+looks as if it hung. So in checked mode a thread lends MPI a moment every few milliseconds.
+"""
+
+import atexit
+import sys
+import threading
+import time
+
+from labkit.mpi.wire.runtime import MPI, STARTED_HERE
+from labkit.mpi.wire.waiting import waits
+
+_PERIOD = 0.01  # seconds
+_PROBES = 50  # each moves one message on, and takes a microsecond
+
+_code = 0  # of the failure that ends this process
+
+
+def end_together():
+    """If this rank ends by an exception, or by sys.exit with a code other than 0, end the others too.
+
+    Where somebody else started MPI, as in the ranks of a lab, they decide. Aborting from the hook
+    itself would lose the traceback, which torch prints after us: so at exit.
+    """
+    if STARTED_HERE:
+        sys.excepthook = _remember(sys.excepthook)
+        sys.exit = _exit
+        atexit.register(_abort)
+
+
+class _Exit(SystemExit):
+    """What sys.exit raises. Who catches it may go on; only the interpreter looks from outside any frame."""
+
+    @property
+    def code(self):
+        code = SystemExit.code.__get__(self)
+        if sys._getframe().f_back is None:
+            _fail(code)
+        return code
+
+
+def _exit(status=None, /):
+    """sys.exit, with the difference that the other ranks hear of a failure."""
+    raise _Exit(status)
+
+
+def _remember(report):
+    def hook(kind, error, trace):
+        _fail(1)
+        report(kind, error, trace)
+
+    return hook
+
+
+def _fail(code):
+    global _code
+    whole = isinstance(code, int)
+    _code = (code & 0xFF) if whole else int(code is not None)  # as the system sees it; a message means 1
+
+
+def _abort():
+    if _code and not MPI.Is_finalized() and MPI.COMM_WORLD.size > 1:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        time.sleep(0.3)  # other ranks may be about to print why they failed
+        MPI.COMM_WORLD.Abort(_code)
+
+
+def keep_moving(comm):
+    """Start the thread, which probes `comm`: not COMM_SELF, where MPICH moves nothing. It ends before MPI."""
+    ended = threading.Event()
+
+    def run():
+        while not ended.wait(_PERIOD):
+            for _ in range(_PROBES):
+                if waits:  # a wait polls by itself
+                    break
+                comm.Iprobe(MPI.ANY_SOURCE, MPI.ANY_TAG)
+
+    thread = threading.Thread(target=run, name="labkit.mpi", daemon=True)
+    thread.start()
+
+    def end():
+        ended.set()
+        thread.join()
+
+    atexit.register(end)

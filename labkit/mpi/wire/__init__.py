@@ -1,0 +1,1 @@
+"""Between this backend and MPI: buffers, steps, channels, waits."""

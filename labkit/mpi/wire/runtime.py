@@ -1,0 +1,17 @@
+"""mpi4py.MPI, started here: importing it calls MPI_Init_thread, and exit calls MPI_Finalize."""
+
+import sys
+
+from labkit import LabError
+
+# Whoever started MPI decides how the ranks end; see World.
+STARTED_HERE = "mpi4py.MPI" not in sys.modules
+
+try:
+    from mpi4py import MPI
+except (ImportError, RuntimeError) as error:
+    raise LabError(
+        "a process group on MPI", f"{type(error).__name__}: {error}", "pip install mpi4py mpich"
+    ) from error
+
+__all__ = ["MPI", "STARTED_HERE"]

@@ -1,0 +1,50 @@
+"""Where an interrupt lands on a rank: in the cell, at a point where nothing is left half done.
+
+Between cells it is ignored. In the middle of `optimizer.step()` it would leave some parameters
+updated and others not, in the middle of an import a module that is broken for ever after. There
+it waits, and is raised at the next line of the code that called those.
+"""
+
+import signal
+import sys
+
+from labkit.rank.state import in_cell, stack
+
+_traced: list = []
+"""What traced when an interrupt had to wait, a debugger or what measures coverage; to be set again."""
+
+
+def install(kernel) -> None:
+    """Use this handler while the kernel handles a request; an idle rank ignores interrupts."""
+    kernel.pre_handler_hook = lambda: signal.signal(signal.SIGINT, _on_interrupt)
+    kernel.post_handler_hook = _end_of_request
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _end_of_request() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    while _traced:  # Python has switched tracing off, as whenever a trace function raises
+        sys.settrace(_traced.pop())
+
+
+def _on_interrupt(signum, frame) -> None:
+    frames = stack(frame)
+    if not any(map(in_cell, frames)):
+        return
+    whole = [i for i, f in enumerate(frames) if _must_be_whole(f)]
+    if not whole:
+        raise KeyboardInterrupt
+    caller = frames[whole[-1] + 1]
+    caller.f_trace = _raise_now  # called at that frame's next line, once any tracing is on
+    _traced.append(sys.gettrace())
+    sys.settrace(lambda *event: None)
+
+
+def _raise_now(frame, event, argument):
+    frame.f_trace = None
+    raise KeyboardInterrupt
+
+
+def _must_be_whole(frame) -> bool:
+    file, function = frame.f_code.co_filename, frame.f_code.co_name
+    return (function == "step" and "torch/optim/" in file) or file.startswith("<frozen importlib")

@@ -1,0 +1,141 @@
+"""Records of groups that are not this backend's: gloo, and NCCL.
+
+Their verbs are methods of torch's ProcessGroup, wrapped while a trace is on. What torch calls from C++
+does not pass here: the sums in DDP's backward, and functional collectives. NCCL's waits return when
+the GPU has the work in its queue.
+"""
+
+from collections import Counter
+from functools import wraps
+
+import torch
+import torch.distributed as dist
+
+from labkit.mpi.call import Call
+from labkit.mpi.record import record
+from labkit.mpi.record.position import position_above
+from labkit.mpi.wire.buffers import op_name
+
+# Method -> the verb, and the place among its arguments of the tensors that this rank passes.
+_VERBS = {
+    "allreduce": ("all_reduce", 0), "allreduce_coalesced": ("all_reduce", 0), "reduce": ("reduce", 0),
+    "broadcast": ("broadcast", 0), "allgather": ("all_gather", 1), "allgather_coalesced": ("all_gather", 1),
+    "_allgather_base": ("all_gather_into_tensor", 1), "all_gather_single": ("all_gather_into_tensor", 1),
+    "all_gather_single_coalesced": ("all_gather_into_tensor", 1),
+    "allgather_into_tensor_coalesced": ("all_gather_into_tensor", 1), "gather": ("gather", 1),
+    "scatter": ("scatter", 0), "reduce_scatter": ("reduce_scatter", 1),
+    "_reduce_scatter_base": ("reduce_scatter_tensor", 1),
+    "reduce_scatter_single": ("reduce_scatter_tensor", 1),
+    "reduce_scatter_single_coalesced": ("reduce_scatter_tensor", 1),
+    "reduce_scatter_tensor_coalesced": ("reduce_scatter_tensor", 1), "alltoall": ("all_to_all", 1),
+    "alltoall_base": ("all_to_all_single", 1), "all_to_all_single": ("all_to_all_single", 1),
+    "barrier": ("barrier", None),
+}  # fmt: skip
+_MESSAGES = ("send", "recv", "recv_anysource")
+
+_plain = {}  # (class, name) -> torch's own method, while ours is in its place
+_open = {}  # works that nobody has seen the end of -> (call, group)
+_counts = Counter()  # collectives of each group since the trace began
+
+
+def watch():
+    """Put the wrappers in place."""
+    for name in (*_VERBS, *_MESSAGES):
+        if name in dist.ProcessGroup.__dict__:
+            _replace(dist.ProcessGroup, name, _verb)
+    for name in ("wait", "is_completed"):
+        _replace(dist.Work, name, _end)
+
+
+def unwatch():
+    """Take them away again."""
+    for (cls, name), method in _plain.items():
+        setattr(cls, name, method)
+    for container in (_plain, _open, _counts):
+        container.clear()
+
+
+def _replace(cls, name, wrapper):
+    method = cls.__dict__[name]
+    _plain[cls, name] = method
+    setattr(cls, name, wrapper(name, method))
+
+
+def _verb(name, method):
+    @wraps(method)
+    def recorded(group, *args, **kwargs):
+        if record.records is None:
+            return method(group, *args, **kwargs)
+        call = _call(name, group, *args, **kwargs)
+        call.where = position_above(4)
+        record.begin(call)
+        try:
+            work = method(group, *args, **kwargs)
+        except BaseException:
+            record.finish(call, failed=True)
+            raise
+        if work is None:
+            record.finish(call)
+        else:
+            _open[work] = call, group
+            call.posted = record.clock()
+        return work
+
+    return recorded
+
+
+def _end(name, method):
+    @wraps(method)
+    def observed(work, *args, **kwargs):
+        call, group = _open.get(work, (None, None))
+        if call is None:
+            return method(work, *args, **kwargs)
+        if name == "wait":
+            record.wait(call)
+        try:
+            done = method(work, *args, **kwargs)
+        except BaseException:
+            _open.pop(work, None)
+            record.finish(call, failed=True)
+            raise
+        if done:
+            _open.pop(work, None)
+            received = call.verb == "recv"
+            record.finish(call, source=_ranks(group)[work._source_rank()] if received else None)
+        return done
+
+    return observed
+
+
+def _call(name, group, *args, opts=None, **kwargs):
+    ranks = _ranks(group)
+    if name in _MESSAGES:
+        tensors, *partner, tag = args
+        others = tuple(r for r in ranks if r != ranks[group.rank()])
+        partner = (ranks[partner[0]],) if partner else others
+        return Call("send" if name == "send" else "recv", group.group_name, partner, tensors, tag=tag)
+    verb, place = _VERBS[name]
+    opts = opts or next((a for a in args if hasattr(a, "asyncOp")), None)
+    root = opts.rootRank if hasattr(opts, "rootRank") else None
+    call = Call(
+        verb, group.group_name, ranks, _flat(args[place]) if place is not None else (),
+        root=None if root is None else ranks[root],
+        op=op_name(opts.reduceOp) if hasattr(opts, "reduceOp") else None,
+    )  # fmt: skip
+    _counts[group.group_name] += 1
+    call.sequence = _counts[group.group_name]
+    return call
+
+
+def _ranks(group):
+    """World ranks of a group; NCCL inside a group of the backend "mpi" is not registered with torch."""
+    try:
+        return tuple(dist.get_process_group_ranks(group))
+    except KeyError:
+        return tuple(range(group.size()))
+
+
+def _flat(tensors):
+    if isinstance(tensors, torch.Tensor):
+        return [tensors]
+    return [t for inner in tensors for t in _flat(inner)]

@@ -1,0 +1,56 @@
+"""What both sides say to each other: what a rank does, and how ranks and cells are named. Pure."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import groupby
+
+COMPUTING, WAITING, FINISHED, RAISED, ABSENT = "computing", "waiting", "finished", "raised", "absent"
+SENDS, RECEIVES = ("send", "isend"), ("recv", "irecv")
+_CELL_FILE = re.compile(r"\S*/ipykernel_\d+/\d+\.py")  # where ipykernel says that a cell's code is
+
+
+@dataclass(frozen=True)
+class State:
+    """What one rank does at one moment of a cell.
+
+    `peers` are the ranks of which a waiting rank needs one (point to point; empty: any) or all
+    (a collective). `number` counts the collectives of a group. `place` is the line of the cell. `since` is
+    when the wait began, on the rank's own clock: a ping-pong over a slow link is in many waits of one kind.
+    """
+
+    rank: int
+    doing: str
+    verb: str = ""
+    peers: tuple[int, ...] = ()
+    number: int = 0
+    group: str = ""
+    tag: int = 0
+    place: str = ""
+    error: str = ""
+    since: float = 0.0  # 0 if not told
+    memory: int = field(default=0, compare=False)  # resident bytes; 0 if not told
+
+    def is_point_to_point(self) -> bool:
+        return self.verb in SENDS + RECEIVES
+
+    def what(self) -> str:
+        """What the rank waits in, in words: "recv from rank 1", "all_reduce number 3"."""
+        if self.verb in SENDS:
+            return f"{self.verb} to {ranks(self.peers)}"
+        if self.verb in RECEIVES:
+            return f"{self.verb} from {ranks(self.peers) if self.peers else 'any rank'}"
+        return self.verb + (f" number {self.number}" if self.number else "")
+
+
+def in_the_cell(message: str) -> str:
+    """A message that speaks of "the cell" and not of the file that ipykernel gives it."""
+    return _CELL_FILE.sub("the cell", message)
+
+
+def ranks(numbers: Iterable[int]) -> str:
+    """ "rank 2", "ranks 0-3", "ranks 0, 2-3"."""
+    numbers = sorted(numbers)
+    runs = [[n for _, n in run] for _, run in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])]
+    spans = [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]
+    return ("rank " if len(numbers) == 1 else "ranks ") + ", ".join(spans)

@@ -1,0 +1,110 @@
+"""One rank's part of a trace: what its process records from `start` to `stop`, as plain data."""
+
+import linecache
+import os
+from dataclasses import dataclass, field
+
+from IPython import get_ipython
+
+from labkit import LabError
+from labkit.mpi.call import Call, dtype_name
+from labkit.mpi.record import record
+from labkit.rank import other_backends as other_groups
+from labkit.rank.clocks import measure
+from labkit.trace.records import Moment, Offset, Operation, Place, Recording
+
+
+@dataclass
+class _Started:
+    offset: Offset
+    cell: int  # IPython's number of the first cell to come
+    spans: dict[int, tuple[Moment, Moment]] = field(default_factory=dict)  # when each cell ran, by number
+
+
+_started: _Started | None = None
+
+
+def start() -> None:
+    """Record from now on. Collective over all ranks, whose clocks are compared."""
+    global _started
+    off()
+    shell = get_ipython()
+    _started = _Started(measure(), shell.execution_count if shell else 1)
+    if shell:
+        shell.run_code = _timed(shell)  # its events for cells have milliseconds of its own work between them
+    other_groups.watch()
+    record.start()
+
+
+def off() -> list[Call]:
+    """Stop recording, whatever state it is in; what was recorded. On this rank alone."""
+    global _started
+    calls, record.records, _started = record.records or [], None, None
+    other_groups.unwatch()
+    if get_ipython():
+        vars(get_ipython()).pop("run_code", None)
+    return calls
+
+
+def stop() -> Recording | None:
+    """Stop, and tell what was recorded; None if `start` was not called. Collective over all ranks."""
+    started, now = _started, _moment()
+    calls = off()
+    if started is None:
+        return None
+    offsets = [started.offset]
+    try:
+        offsets.append(measure())
+    except LabError:  # some rank is no more, or still busy: then the first measurement has to do
+        pass
+    operations = tuple(_operation(call, started.cell) for call in calls)
+    return Recording(_rank(), operations, tuple(started.spans.values()), now, tuple(offsets))
+
+
+def _rank() -> int:
+    import torch.distributed as dist
+
+    return dist.get_rank()
+
+
+def _timed(shell):
+    """IPython's method that runs one statement of a cell, noting when."""
+    run_code, spans = shell.run_code, _started.spans
+
+    async def timed(*args, **kwargs):
+        begin = _moment()
+        try:
+            return await run_code(*args, **kwargs)
+        finally:
+            first = spans.get(shell.execution_count, (begin,))[0]
+            spans[shell.execution_count] = first, _moment()
+
+    return timed
+
+
+def _moment() -> Moment:
+    record.look(record.clock())
+    return Moment(*record.looks[-1])
+
+
+def _at(moment: int | None) -> Moment | None:
+    return None if moment is None else Moment(moment, record.cpu(moment))
+
+
+def _operation(call: Call, first_cell: int) -> Operation:
+    return Operation(
+        call.verb, tuple(call.ranks), _at(call.start), _at(call.waited), _at(call.end),
+        call.source, call.failed, call.group, call.sequence or 0, call.tag or 0, call.root, call.op or "",
+        call.bytes, dtype_name(call.dtype) if call.dtype else "", _place(call.place, first_cell),
+    )  # fmt: skip
+
+
+def _place(place: tuple[str | None, int], first_cell: int) -> Place | None:
+    file, line = place
+    if file is None:
+        return None
+    shell = get_ipython()
+    number = shell.compile._filename_map.get(file) if shell else None  # the only place where IPython keeps it
+    text = linecache.getline(file, line).strip()
+    cell = None if number is None else max(0, number - first_cell + 1)
+    return Place(text, line, cell, os.path.basename(file))

@@ -1,0 +1,88 @@
+"""What this rank does at this moment, seen from another thread of its process.
+
+The main thread may be blocked in a message; the control thread, which answers here, is not.
+"""
+
+import linecache
+import sys
+import threading
+from types import FrameType
+from typing import Any
+
+import psutil
+from IPython import get_ipython
+
+from labkit import mpi
+from labkit.rank.protocol import COMPUTING, WAITING, State
+
+_PROCESS = psutil.Process()
+_MAIN = threading.main_thread().ident
+_C10D = "torch/distributed/distributed_c10d.py"
+
+
+def state(rank: int) -> State:
+    """This rank's state; `computing` stands for all that is no wait for another rank."""
+    frames = stack(sys._current_frames().get(_MAIN))
+    cell = next((f for f in frames if in_cell(f)), None)
+    waiting = _waiting_in_mpi() or _waiting_in_c10d(frames[: frames.index(cell)] if cell else [])
+    place = _place(cell) if cell else ""
+    memory = _PROCESS.memory_info().rss
+    doing: dict[str, Any] = {"doing": WAITING, **waiting} if waiting else {"doing": COMPUTING}
+    return State(rank, place=place, memory=memory, **doing)
+
+
+def in_cell(frame: FrameType) -> bool:
+    """Whether a frame runs code of a cell, or of a function defined in one."""
+    shell = get_ipython()
+    return shell is not None and frame.f_globals is shell.user_ns and frame.f_code.co_filename != "<string>"
+
+
+def stack(frame: FrameType | None) -> list[FrameType]:
+    """Innermost first."""
+    frames = []
+    while frame is not None:
+        frames.append(frame)
+        frame = frame.f_back
+    return frames
+
+
+def _place(frame: FrameType) -> str:
+    line = frame.f_lineno
+    return f"line {line}: {linecache.getline(frame.f_code.co_filename, line).strip()}"
+
+
+def _waiting_in_mpi() -> dict | None:
+    """A wait in labkit's own backend, which knows what it waits for."""
+    wait = mpi.status()
+    if wait is None:
+        return None
+    return {
+        "verb": wait.verb,
+        "peers": wait.ranks,
+        "number": wait.sequence or 0,
+        "group": wait.group,
+        "tag": wait.tag or 0,
+        "since": wait.since,
+    }
+
+
+def _waiting_in_c10d(inner: list[FrameType]) -> dict | None:
+    """A wait inside torch.distributed's Python layer, for backends that do not tell their own state."""
+    import torch
+    import torch.distributed as dist
+
+    calls = [f for f in inner if f.f_code.co_filename.endswith(_C10D)]
+    if not calls:
+        return None
+    call, names = calls[-1], calls[-1].f_locals  # the outermost: the verb that the cell called
+    verb, group = call.f_code.co_name, names.get("group")
+    if verb in ("send", "recv"):
+        peer = names.get("dst" if verb == "send" else "src")
+        return {"verb": verb, "peers": () if peer is None else (peer,), "tag": names.get("tag", 0)}
+    group = group if isinstance(group, dist.ProcessGroup) else dist.group.WORLD
+    return {
+        "verb": verb,
+        "peers": tuple(dist.get_process_group_ranks(group)),
+        "number": group._get_backend(torch.device("cpu"))._get_sequence_number_for_group(),
+        "group": group.group_name,
+    }

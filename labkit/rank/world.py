@@ -1,0 +1,95 @@
+"""The world that a rank joins: the default process group, its device, and the names that a cell finds."""
+
+import os
+import random
+import socket
+from datetime import timedelta
+
+import numpy
+import torch
+import torch.distributed as dist
+from mpi4py import MPI
+
+from labkit import mpi
+from labkit.launch.hosts import ssh
+from labkit.mpi.wire import store
+
+GROUP_TIMEOUT = timedelta(minutes=30)
+
+
+def join_world() -> None:
+    """Initialise the default process group over all ranks, rank and world size as MPI says."""
+    world = MPI.COMM_WORLD
+    expected = int(os.environ.get("LABKIT_WORLD_SIZE", world.size))
+    if world.size != expected:
+        raise SystemExit(
+            f"{expected} ranks were started, but this rank's MPI ({MPI.Get_library_version().split()[0]}) "
+            f"sees a world of {world.size}: mpiexec and libmpi are of different MPIs"
+        )
+    torch.set_num_threads(1)
+    backend = os.environ.get("LABKIT_BACKEND", "auto")
+    if backend in ("auto", "mpi"):
+        mpi.init(timeout=GROUP_TIMEOUT)
+    else:
+        numbers = {"store": _store(world), "rank": world.rank, "world_size": world.size}
+        dist.init_process_group(backend, timeout=GROUP_TIMEOUT, **numbers)
+
+
+def face_the_notebook() -> None:
+    """On several hosts, let gloo, NCCL and stores use the network that leads to the notebook."""
+    notebook = os.environ.get("LABKIT_NOTEBOOK")
+    if notebook:
+        address = ssh.own_address(towards=notebook)
+        os.environ.setdefault("MASTER_ADDR", MPI.COMM_WORLD.bcast(address))
+        for library in ("GLOO", "NCCL"):
+            os.environ.setdefault(f"{library}_SOCKET_IFNAME", ssh.interface(address))
+
+
+def _store(world: MPI.Comm) -> dist.TCPStore:
+    """A key-value store that rank 0 serves, on loopback where all ranks are on one host."""
+    one_host = world.Split_type(MPI.COMM_TYPE_SHARED).size == world.size
+    own, address = store.serve(not one_host) if world.rank == 0 else (None, None)
+    address = world.bcast(address)
+    return own or store.connect(address)
+
+
+def device() -> torch.device:
+    """The GPU with this rank's number on its host, or the CPU."""
+    asked = os.environ.get("LABKIT_DEVICE", "auto")
+    if asked == "cpu" or not torch.cuda.is_available():
+        return torch.device("cpu")
+    local = MPI.COMM_WORLD.Split_type(MPI.COMM_TYPE_SHARED).rank
+    return torch.device("cuda", local % torch.cuda.device_count())
+
+
+def names() -> dict:
+    """What a cell finds on a rank before the learner defines anything."""
+    return {
+        "rank": dist.get_rank(),
+        "world_size": dist.get_world_size(),
+        "device": device(),
+        "torch": torch,
+        "dist": dist,
+    }
+
+
+def seed() -> None:
+    """Reproducible, and different on each rank: rank r starts from seed r."""
+    r = dist.get_rank()
+    random.seed(r)
+    numpy.random.seed(r)
+    torch.manual_seed(r)
+
+
+def describe() -> dict:
+    """The facts of the table of ranks."""
+    import psutil
+
+    return {
+        "rank": dist.get_rank(),
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "device": str(device()),
+        "backend": dist.get_backend(),
+        "started": psutil.Process().create_time(),
+    }

@@ -1,0 +1,54 @@
+"""`labkit bench` measures everything, says on what machine, and its JSON gives its tables again."""
+
+import json
+
+import pytest
+
+from labkit.commands.__main__ import main
+from labkit.commands.bench.all import BENCHMARKS, tables
+from labkit.commands.bench.machine import heading
+
+
+def measured(tmp_path, *arguments):
+    file = tmp_path / "found.json"
+    assert main(["bench", *arguments, "--json", str(file)]) == 0
+    return json.loads(file.read_text())
+
+
+def times(value):
+    """All numbers in lists, however deep they lie."""
+    if isinstance(value, dict):
+        return [second for inner in value.values() for second in times(inner)]
+    return value if isinstance(value, list) else []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(500)
+def test_one_command_prints_the_whole_table(tmp_path, capsys):
+    found = measured(tmp_path, "--quick")
+    printed = capsys.readouterr().out
+    assert set(found) == {"machine", *BENCHMARKS}
+    for table in tables(found).values():
+        assert table in printed
+    for name in BENCHMARKS:
+        assert found[name]["machine"] == found["machine"]
+        assert all(seconds and min(seconds) > 0 for seconds in map(times, found[name]["rows"]))
+    verbs = {row["verb"] for row in found["collectives"]["rows"]}
+    assert {"all_reduce", "ddp_step"} <= verbs
+
+
+def test_one_of_them_can_be_asked_for_alone(tmp_path, capsys):
+    document = measured(tmp_path, "trace", "--rounds", "2", "--quick")
+    printed = capsys.readouterr().out
+    assert heading(document) in printed and tables({"trace": document})[BENCHMARKS["trace"]] in printed
+    assert all(min(times(row)) > 0 for row in document["rows"])
+
+
+def test_an_unknown_benchmark_is_refused_and_the_known_are_named(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["bench", "nothing"])
+    assert "nothing" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="0"):
+        main(["bench", "--help"])
+    named = capsys.readouterr().out
+    assert all(name in named for name in BENCHMARKS)

@@ -1,0 +1,169 @@
+"""A lesson's cells as a script: it says what the lesson says, under launchers that know nothing of labkit."""
+
+import os
+import subprocess
+
+import nbformat
+import pytest
+
+from labkit import LabError
+from labkit.commands import export
+from labkit.commands.__main__ import main
+from labkit.launch.hosts.ports import free_port
+from tests.lessons import NOTEBOOKS, lesson, python_without_labkit, said
+from tests.mpi import launcher
+
+
+@pytest.fixture(scope="session")
+def bare(tmp_path_factory):
+    """A Python without labkit."""
+    return python_without_labkit(tmp_path_factory.mktemp("bare"))
+
+
+def clean_environment(**extra: str) -> dict[str, str]:
+    ours = ("LABKIT_", "PYTHONPATH", "MASTER_", "GLOO_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    return kept | {"OMP_NUM_THREADS": "1"} | extra
+
+
+def under_mpiexec(python, script, ranks, folder) -> list[list[str]]:
+    mpi = launcher.find_mpi()
+    env = clean_environment(MASTER_PORT=str(free_port()), **mpi.environment())
+    to_a_file = 'exec "$@" >rank${PMI_RANK:-$OMPI_COMM_WORLD_RANK}'
+    command = [mpi.mpiexec, "-n", str(ranks), "sh", "-c", to_a_file, "sh", python, script]
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return [(folder / f"rank{rank}").read_text().splitlines() for rank in range(ranks)]
+
+
+def under_torchrun(python, script, ranks, folder) -> list[list[str]]:
+    port = f"--master-port={free_port()}"
+    split = ["--log-dir", str(folder / "logs"), "--redirects", "1"]
+    command = [python, "-m", "torch.distributed.run", f"--nproc-per-node={ranks}", port, *split, script]
+    env = clean_environment()
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    files = {int(path.parent.name): path for path in folder.glob("logs/**/stdout.log")}
+    return [files[rank].read_text().splitlines() for rank in range(ranks)]
+
+
+def test_the_bare_environment_has_torch_and_no_labkit(bare, tmp_path):
+    code = "import importlib.util as u; print(bool(u.find_spec('torch')), bool(u.find_spec('labkit')))"
+    done = subprocess.run([bare, "-c", code], cwd=tmp_path, env=clean_environment(), capture_output=True)
+    assert done.stdout.split() == [b"True", b"False"], done.stderr
+
+
+LESSONS = [
+    pytest.param("01", 4),
+    pytest.param("02", 3, marks=pytest.mark.slow),
+    pytest.param("04", 4, marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("way", [under_mpiexec, under_torchrun])
+@pytest.mark.parametrize("number, ranks", LESSONS)
+def test_a_script_says_what_the_lesson_says(way, number, ranks, bare, tmp_path):
+    script = tmp_path / "lesson.py"
+    script.write_text(export.script(lesson(number)))
+    expected = said(lesson(number), ranks)
+    assert all(expected)
+    assert way(str(bare), str(script), ranks, tmp_path) == expected
+
+
+@pytest.fixture
+def exported(tmp_path):
+    """The script of a notebook with these cells; a cell may be a pair of source and tag."""
+
+    def exported(*cells) -> str:
+        pairs = [(cell, []) if isinstance(cell, str) else (cell[0], [cell[1]]) for cell in cells]
+        made = [nbformat.v4.new_code_cell(source, metadata={"tags": tags}) for source, tags in pairs]
+        nbformat.write(nbformat.v4.new_notebook(cells=made), tmp_path / "n.ipynb")
+        return export.script(tmp_path / "n.ipynb")
+
+    return exported
+
+
+@pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda path: path.stem)
+def test_every_lesson_makes_a_script_that_names_labkit_nowhere(path):
+    text = export.script(path)
+    compile(text, path.stem, "exec")
+    code = "\n".join(line.split("#")[0] for line in text.splitlines())
+    assert "labkit" not in code and "%%px" not in code
+
+
+def test_the_preamble_is_five_lines_and_sets_what_a_cell_finds():
+    assert len(export.PREAMBLE.splitlines()) == 5
+    for name in ("rank =", "world_size =", "device =", "dist.init_process_group("):
+        assert name in export.PREAMBLE
+
+
+@pytest.mark.parametrize("names", [
+    ("RANK", "WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"),
+])  # fmt: skip
+def test_each_launcher_s_own_variables_are_read(names):
+    env, (rank, size) = {"SLURM_PROCID": "0", "SLURM_NTASKS": "1"}, names
+    env |= {rank: "0" if rank == "RANK" else "2", size: "3"}  # "0" is a rank too, although it looks like none
+    found = {"env": env}
+    exec("\n".join(export.PREAMBLE.splitlines()[1:3]), found)
+    assert (found["rank"], found["world_size"]) == (0 if rank == "RANK" else 2, 3)
+
+
+@pytest.mark.parametrize("options, condition", [
+    ("--targets 1", "rank == 1"), ("-t 0,1", "rank in (0, 1)"), ("--targets=[2]", "rank in (2,)"),
+    ("--targets ::2", "rank in range(world_size)[::2]"),
+])  # fmt: skip
+def test_targets_become_a_condition(exported, options, condition):
+    assert f"if {condition}:\n    x = rank\n" in exported(f"%%px {options}\nx = rank")
+
+
+@pytest.mark.parametrize("options", ["", "--targets all", "--no-stream --deadline 5"])
+def test_without_targets_there_is_no_condition(exported, options):
+    assert "\nx = rank\n" in exported(f"%%px {options}\nx = rank")
+
+
+def test_targets_that_name_no_rank(exported):
+    with pytest.raises(LabError, match="fix:   --targets 0,1"):
+        exported("%%px --targets nobody\nx = 1")
+
+
+@pytest.mark.parametrize("cell, why", [
+    (("%%px\n1 / 0", "raises-exception"), "this cell fails on purpose"),
+    ("%%px\nfrom mpi4py.MPI import COMM_WORLD", "this cell talks to MPI itself"),
+    ("%%px\n!hostname", "this cell is not Python alone"),
+])  # fmt: skip
+def test_what_is_left_out_says_why(exported, cell, why):
+    assert f"# Left out: {why}" in exported("%%px\nx = 1", cell)
+
+
+def test_the_kernel_s_cells_are_left_out(exported):
+    assert "here" not in exported("here = 1", "%%px\nx = 1", "%px here", "lab[0]['here']")
+
+
+def test_a_name_that_only_the_kernel_knows(exported):
+    with pytest.raises(LabError, match="its cells use alpha, lab, and"):
+        exported("alpha = 1", "%%px\nprint(alpha, lab)")
+
+
+def test_modules_with_a_state_of_their_own_are_seeded(exported):
+    plain, both = exported("%%px\nx = 1"), exported("%%px\nimport random\nimport numpy as np")
+    assert "torch.manual_seed(rank)" in plain and "random.seed" not in plain
+    assert "\nrandom.seed(rank)\n" in both and "\nnumpy.random.seed(rank)\n" in both
+
+
+def test_no_lesson(tmp_path, exported):
+    with pytest.raises(LabError, match="no notebook there"):
+        export.script(tmp_path / "none.ipynb")
+    with pytest.raises(LabError, match="no cell in it begins with %%px"):
+        exported("print(1)")
+
+
+def test_the_command(tmp_path, capsys):
+    assert main(["export", str(lesson("01"))]) == 0
+    printed = capsys.readouterr().out
+    assert printed == export.script(lesson("01")) and "mpiexec -n 4 python" in printed
+    assert main(["export", str(lesson("01")), "-o", str(tmp_path / "s.py")]) == 0
+    assert (tmp_path / "s.py").read_text() == printed
+    assert main(["export", "none.ipynb"]) == 1
+    assert capsys.readouterr().err.startswith("asked: the script of none.ipynb")

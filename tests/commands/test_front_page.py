@@ -1,0 +1,126 @@
+"""The front page says what the lessons say, and a learner's changes are never overwritten."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from labkit.commands import front_page, jupyterlab
+
+ROOT = Path(__file__).parents[2]
+LESSONS = sorted((ROOT / "notebooks").glob("*_*.ipynb"))
+
+
+def test_each_lesson_is_in_the_table_with_its_question():
+    found = front_page.lessons(ROOT / "notebooks")
+    assert [lesson.file for lesson in found] == [path.name for path in LESSONS]
+    assert all(lesson.question and lesson.minutes.isdigit() and lesson.needs for lesson in found)
+    table = [line for line in front_page.page(found).splitlines() if line.startswith("|")]
+    assert len(table) == 2 + len(found) and len({line.count("|") for line in table}) == 1
+    for lesson, line in zip(found, table[2:], strict=True):
+        assert f"[{lesson.title}]({lesson.file})" in line and lesson.question in line
+
+
+def test_each_lesson_is_in_the_readmes_table():
+    rows = re.findall(r"^\| \d\d \| .*", (ROOT / "README.md").read_text(), re.MULTILINE)
+    begin = [
+        f"| {lesson.file[:2]} | [{lesson.title}](notebooks/{lesson.file}) | "
+        for lesson in front_page.lessons(ROOT / "notebooks")
+    ]
+    lacking = [row for row in begin if not any(there.startswith(row) for there in rows)]
+    assert lacking == [], "add to the table in README.md, with the question behind it: " + ", ".join(lacking)
+    assert [row[:5] for row in rows] == [row[:5] for row in begin], "in README.md, in the order of numbers"
+
+
+def test_progress_is_a_column_where_there_is_any():
+    found = front_page.lessons(ROOT / "notebooks")
+    assert "| progress |" not in front_page.page(found)
+    assert "| 3 of 4 |" in front_page.page(found, {found[1].file: "3 of 4"})
+
+
+def test_an_empty_folder_gets_the_lessons_and_what_was_changed_stays(tmp_path):
+    front_page.provide_lessons(tmp_path)
+    assert [path.name for path in sorted(tmp_path.iterdir())] == [path.name for path in LESSONS]
+    mine, gone = tmp_path / LESSONS[0].name, tmp_path / LESSONS[1].name
+    mine.write_text(mine.read_text().replace("Meet the ranks", "My own title"))
+    gone.unlink()
+    front_page.provide_lessons(tmp_path)
+    assert "My own title" in mine.read_text() and gone.exists()
+    assert front_page.write(tmp_path) and "My own title" in (tmp_path / front_page.NAME).read_text()
+
+
+def test_a_folder_of_other_things_is_left_alone(tmp_path):
+    (tmp_path / "thesis.tex").write_text("")
+    front_page.provide_lessons(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+    assert not front_page.write(tmp_path)
+
+
+def shown(workspace):
+    dock = workspace["data"]["layout-restorer:data"]["main"]["dock"]
+    area = dock if dock["type"] == "tab-area" else dock["children"][0]
+    return area["widgets"], area["widgets"][area["currentIndex"]]
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_the_front_page_joins_the_tabs_that_were_open(split):
+    area = {"type": "tab-area", "currentIndex": 0, "widgets": ["notebook:mine.ipynb"]}
+    dock = {"type": "split-area", "sizes": [1.0], "children": [area]} if split else area
+    before = {
+        "data": {"layout-restorer:data": {"main": {"dock": dock}}, "x": 1},
+        "metadata": {"id": "labkit"},
+    }
+    after = front_page.open_in(before)
+    assert shown(after) == (["notebook:mine.ipynb", front_page._WIDGET], front_page._WIDGET)
+    assert shown(front_page.open_in(after))[0].count(front_page._WIDGET) == 1
+    assert after["data"]["x"] == 1
+    assert shown(front_page.open_in({"data": {}})) == ([front_page._WIDGET], front_page._WIDGET)
+
+
+def test_the_command_opens_the_front_page(tmp_path, monkeypatch):
+    monkeypatch.setenv("JUPYTERLAB_WORKSPACES_DIR", str(tmp_path / "workspaces"))
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    command = jupyterlab.command(["--no-browser"])
+    assert f"--ServerApp.root_dir={folder}" in command and command[-1] == "--no-browser"
+    assert "--LabApp.default_url=/lab/workspaces/labkit" in command
+    (saved,) = (tmp_path / "workspaces").iterdir()
+    assert json.loads(saved.read_text())["data"][front_page._WIDGET]["data"]["path"] == front_page.NAME
+
+
+def test_a_clone_opens_its_notebooks(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("JUPYTERLAB_WORKSPACES_DIR", str(tmp_path / "workspaces"))
+    (tmp_path / "clone" / "notebooks").mkdir(parents=True)
+    shutil.copy(LESSONS[0], tmp_path / "clone" / "notebooks")
+    monkeypatch.chdir(tmp_path / "clone")
+    assert f"--ServerApp.root_dir={tmp_path / 'clone' / 'notebooks'}" in jupyterlab.command([])
+    monkeypatch.chdir(tmp_path)  # neither empty nor with lessons
+    assert not any("default_url" in word for word in jupyterlab.command([]))
+    assert "no lessons here" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_an_installed_wheel_brings_the_lessons(tmp_path):
+    """In an environment without the clone, and in a folder that is empty."""
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+
+    def run(*command, cwd=tmp_path):
+        subprocess.run(command, cwd=cwd, env=environment, check=True, timeout=120)
+
+    source, venv, folder = (tmp_path / name for name in ("source", "venv", "empty"))
+    shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(".*", "build", "*.egg-info", "tests"))
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "-q")
+    run(*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", tmp_path, source)
+    shutil.rmtree(source)
+    run(sys.executable, "-m", "venv", venv)
+    run(*pip, "--python", venv / "bin" / "python", "install", "--no-deps", *tmp_path.glob("*.whl"))
+    folder.mkdir()
+    code = "from pathlib import Path; from labkit import front_page; front_page.provide_lessons(Path())"
+    run(venv / "bin" / "python", "-c", code, cwd=folder)
+    assert [path.name for path in sorted(folder.iterdir())] == [path.name for path in LESSONS]

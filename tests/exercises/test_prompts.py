@@ -1,0 +1,117 @@
+"""What is said to a prediction, an answer, and a request for help; and what is kept of it."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import labkit
+from labkit import LabError
+from labkit.exercises.catalogue import LESSONS, exercise_named
+
+
+def kept(folder) -> dict:
+    return json.loads((folder / "progress.json").read_text())
+
+
+def test_a_prediction_outlives_its_kernel(capsys, progress_folder):
+    in_another_process = "import labkit; labkit.predict('turns', 3)"
+    done = subprocess.run(
+        [sys.executable, "-c", in_another_process], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == "noted: 3 T. The lesson will measure it.\n"
+    labkit.predict("turns", measured=2.0)
+    assert capsys.readouterr().out == "you said 3 T, measured 2 T: off by +50%\n"
+    assert (progress_folder / "progress.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_asking_for_a_number_does_not_wait_for_torch():
+    code = "import sys, labkit; labkit.predict('turns'); labkit.ask('00.1'); print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.endswith("False\n")
+
+
+def test_run_all_without_a_number_says_what_to_do_and_keeps_nothing(capsys, progress_folder):
+    labkit.predict("turns", None)
+    labkit.predict("turns", measured=2.7)
+    assert capsys.readouterr().out.splitlines() == [
+        "no number yet: put yours in place of None and run the cell again",
+        "you said no number; measured 2.7 T",
+    ]
+    assert not progress_folder.exists()
+
+
+@pytest.mark.parametrize("value", ["three", True, float("nan")])
+def test_what_is_no_number_is_refused(value):
+    with pytest.raises(LabError, match="that is no number"):
+        labkit.predict("turns", value)
+
+
+@pytest.mark.parametrize("call", [labkit.predict, labkit.ask, labkit.hint, labkit.solution, labkit.check])
+def test_an_unknown_name_is_told_which_there_are(call, monkeypatch):
+    monkeypatch.setattr("labkit.lab.session.running", lambda asked: None)
+    with pytest.raises(LabError, match="there is none\nfix:   one of"):
+        call("no such thing")
+
+
+def test_a_check_needs_a_lab(monkeypatch):
+    monkeypatch.setattr("labkit.lab.session._lab", None)
+    with pytest.raises(LabError, match="no lab was started"):
+        labkit.check("swap")
+
+
+def test_hints_come_one_after_the_other(capsys):
+    hints = exercise_named("swap").hints
+    for seen in (1, 2, 2):
+        labkit.hint("swap")
+        out = capsys.readouterr().out
+        assert out.count("hint ") == seen and (f"hint {seen} of {len(hints)}" in out)
+    assert 'labkit.solution("swap") shows an answer' in out
+
+
+def test_the_solution_is_shown_from_its_one_source(capsys):
+    labkit.solution("swap")
+    assert capsys.readouterr().out.startswith(exercise_named("swap").solution)
+
+
+def test_a_question_is_asked_and_every_answer_has_its_reason(capsys, progress_folder):
+    for lesson in LESSONS:
+        for name, question in lesson.named_questions.items():
+            labkit.ask(name)
+            asked = capsys.readouterr().out
+            assert asked.startswith(f"{name}  ") and all(f"({x}) " in asked for x in question.lettered)
+            for letter in question.lettered:
+                labkit.ask(name, letter.upper())
+                said = capsys.readouterr().out
+                assert (": right. " in said) == (letter == question.right) == (": no. " not in said)
+    with pytest.raises(LabError, match="one of a, b, c"):
+        labkit.ask("00.1", "z")
+
+
+def test_progress_is_a_table_of_what_was_done(capsys):
+    labkit.predict("turns", 2)
+    labkit.ask("00.1", "b")
+    labkit.ask("00.2", "a")
+    capsys.readouterr()
+    labkit.progress()
+    rows = capsys.readouterr().out.splitlines()
+    assert rows[1].split("  ")[0] == "00" and "0 of 2" in rows[1]
+    assert rows[1].rstrip().endswith("1 of 3") and "1 of 1" in rows[1]
+
+
+def test_a_broken_file_says_which_and_what_to_do(progress_folder):
+    progress_folder.mkdir()
+    (progress_folder / "progress.json").write_text("{")
+    with pytest.raises(LabError, match="progress.json cannot be read"):
+        labkit.progress()
+
+
+def test_two_kernels_lose_nothing(progress_folder):
+    code = "import labkit\nfor i in range(20): labkit.predict({!r}, i)"
+    names = ("turns", "million", "messages")
+    writers = [
+        subprocess.Popen([sys.executable, "-c", code.format(n)], stdout=subprocess.DEVNULL) for n in names
+    ]
+    assert [writer.wait(60) for writer in writers] == [0, 0, 0]
+    assert kept(progress_folder)["predictions"] == dict.fromkeys(names, 19.0)

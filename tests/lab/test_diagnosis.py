@@ -1,0 +1,153 @@
+"""From states to a diagnosis, with no cluster."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from labkit.lab.diagnosis import ABSENT, COMPUTING, FINISHED, RAISED, WAITING, State, Watch, diagnose, stuck
+
+
+def computing(rank):
+    return State(rank, COMPUTING)
+
+
+def finished(rank):
+    return State(rank, FINISHED)
+
+
+def recv(rank, *source, tag=0, place="line 1: recv"):
+    return State(rank, WAITING, "recv", source, tag=tag, place=place)
+
+
+def send(rank, to, tag=0):
+    return State(rank, WAITING, "send", (to,), tag=tag, place="line 2: send")
+
+
+def collective(rank, world=4, verb="all_reduce", number=1):
+    return State(rank, WAITING, verb, tuple(range(world)), number, "world", place=f"line 3: {verb}")
+
+
+def ranks(states):
+    return tuple(s.rank for s in states)
+
+
+NEVER_STUCK = {
+    "all compute": [computing(0), computing(1)],
+    "waiting for one that computes": [recv(0, 1), computing(1)],
+    "waiting for one that waits for one that computes": [recv(0, 1), recv(1, 2), computing(2)],
+    "a send meets its receive": [recv(0, 1), send(1, 0)],
+    "a send meets a receive from anybody": [recv(0), send(1, 0)],
+    "all have entered the same collective": [collective(r) for r in range(4)],
+    "one is still on its way to the collective": [*map(collective, range(3)), computing(3)],
+    "one is still in an earlier message on its way": [
+        *map(collective, range(2)),
+        recv(2, 3),
+        computing(3),
+    ],
+    "all are done": [finished(0), finished(1)],
+}
+
+STUCK = {
+    "recv from one that finished": (
+        [recv(0, 1), finished(1)],
+        (0,),
+        "rank 1 finished the cell, and others wait for it",
+    ),
+    "a cycle of two": ([recv(0, 1), recv(1, 0)], (0, 1), "each waits for another"),
+    "a cycle of four": ([recv(r, (r + 1) % 4) for r in range(4)], (0, 1, 2, 3), "each waits for another"),
+    "all send first": ([send(0, 1), send(1, 0)], (0, 1), "each waits for another"),
+    "tags differ": ([recv(0, 1, tag=1), send(1, 0, tag=2)], (0, 1), "each waits for another"),
+    "one never enters": (
+        [*map(collective, range(3)), finished(3)],
+        (0, 1, 2),
+        "rank 3 finished the cell, and others wait for it",
+    ),
+    "one was not asked": ([collective(0, 2), State(1, ABSENT)], (0,), "rank 1 not in this cell (--targets)"),
+    "different collectives": (
+        [collective(0, 2), collective(1, 2, "broadcast")],
+        (0, 1),
+        "the ranks are in different collectives",
+    ),
+    "one is a collective ahead": (
+        [collective(0, 2, number=2), collective(1, 2, number=1)],
+        (0, 1),
+        "in different",
+    ),
+    "a rank raised": (
+        [State(0, RAISED, error="ValueError"), collective(1, 2)],
+        (1,),
+        "rank 0 raised an error",
+    ),
+    "recv from anybody when all are done": (
+        [recv(0), finished(1), finished(2)],
+        (0,),
+        "ranks 1-2 finished the cell",
+    ),
+}
+
+
+@pytest.mark.parametrize("states", NEVER_STUCK.values(), ids=NEVER_STUCK)
+def test_what_can_still_end_is_no_fault(states):
+    assert stuck(states) == () and diagnose(states) is None
+
+
+@pytest.mark.parametrize("states, who, why", STUCK.values(), ids=STUCK)
+def test_what_can_never_end_is_named(states, who, why):
+    diagnosis = diagnose(states)
+    assert diagnosis.stuck == who and why in diagnosis.sentence
+    for s in stuck(states):
+        assert s.what() in diagnosis.sentence and s.place in diagnosis.sentence
+
+
+def test_a_verdict_names_each_rank_and_its_line():
+    headline, line = diagnose([recv(0, 1, place="line 4: recv(x, 1)"), finished(1)]).sentence.split("\n")
+    assert headline == "deadlock: rank 1 finished the cell, and others wait for it"
+    assert line == "rank 0 in recv from rank 1, line 4: recv(x, 1)"
+
+
+def test_a_verdict_needs_patience_and_stillness():
+    watch, still = Watch(patience=1.0), STUCK["a cycle of two"][0]
+    assert watch.look(still, now=0.0) is None
+    assert watch.look(still, now=0.9) is None
+    assert watch.look([recv(0, 1, tag=7), recv(1, 0)], now=1.1) is None, "something moved"
+    assert watch.look(still, now=1.2) is None
+    assert watch.look(still, now=2.2).stuck == (0, 1)
+
+
+def test_waits_that_follow_each_other_are_no_stillness():
+    """In a ping-pong over a slow link both ranks wait for the other nearly always, and never for long."""
+    watch, still = Watch(patience=1.0), STUCK["a cycle of two"][0]
+    for turn in range(20):
+        assert watch.look([replace(s, since=float(turn)) for s in still], now=0.5 * turn) is None
+
+
+def test_no_verdict_while_a_rank_computes():
+    watch = Watch(patience=0.0)
+    states = [recv(0, 1), finished(1), computing(2)]
+    assert stuck(states)
+    assert all(watch.look(states, now=float(t)) is None for t in range(100))
+
+
+@st.composite
+def worlds(draw):
+    size = draw(st.integers(1, 5))
+    one = st.one_of(
+        st.builds(lambda: computing),
+        st.builds(lambda: finished),
+        st.builds(lambda p: lambda r: recv(r, p), st.integers(0, size - 1)),
+        st.builds(lambda p: lambda r: send(r, p), st.integers(0, size - 1)),
+        st.builds(lambda n: lambda r: collective(r, size, number=n), st.integers(1, 2)),
+    )
+    return [draw(one)(r) for r in range(size)]
+
+
+@given(worlds())
+def test_only_waiting_ranks_are_stuck_and_more_progress_frees_no_fewer(world):
+    held = ranks(stuck(world))
+    assert all(world[r].doing == WAITING for r in held)
+    for i, s in enumerate(world):
+        if s.doing == FINISHED:
+            revived = [*world[:i], computing(i), *world[i + 1 :]]
+            assert set(ranks(stuck(revived))) <= set(held)

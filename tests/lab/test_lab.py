@@ -1,0 +1,131 @@
+"""A lab starts ready, knows its ranks, and leaves nothing behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import psutil
+import pytest
+
+from labkit import LabError, launch
+from labkit.lab.lab import Lab
+from labkit.launch import processes
+
+
+def gone_within(lab_id: str, seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while processes.of_lab(lab_id):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def test_engine_i_is_rank_i(lab):
+    world = list(range(len(lab)))
+    assert lab.client.ids == world == [r.rank for r in lab.ranks] == lab[:]["rank"]
+    assert lab[:]["world_size"] == [len(lab)] * len(lab)
+
+
+def test_a_rank_finds_five_names_and_nothing_else(labs, ask):
+    found = set(ask(labs(1)[0], "[n for n in globals() if n[0] != '_']"))
+    of_the_shell = {"In", "Out", "get_ipython", "exit", "quit", "open"}
+    assert found - of_the_shell == {"rank", "world_size", "device", "torch", "dist"}
+
+
+def test_the_group_is_ready(lab, ask):
+    n = len(lab)
+    total = ask(lab[:], "x.item()", "x = torch.tensor([rank + 1.0]); dist.all_reduce(x)")
+    assert total == [n * (n + 1) / 2] * n
+
+
+def test_one_thread_and_a_seed_of_its_own(labs, ask):
+    assert ask(labs(3)[:], "torch.get_num_threads()") == [1, 1, 1]
+    first = ask(labs(3)[:], "torch.rand(1).item()")
+    assert len(set(first)) == 3
+    assert ask(labs(3)[:], "torch.rand(1).item()") == first, "a clean namespace comes with a fresh seed"
+
+
+def test_clean_forgets(labs, ask):
+    labs(2)[:]["x"] = 1
+    assert ask(labs(2)[:], "'x' in globals()") == [False, False]
+
+
+def test_views_address_ranks(labs):
+    lab = labs(3)
+    assert lab[1]["rank"] == 1 and lab[1:]["rank"] == [1, 2] and lab[[0, 2]]["rank"] == [0, 2]
+
+
+def test_table(labs):
+    lab = labs(2)
+    head, *rows = [line.split() for line in repr(lab).splitlines()]
+    assert head == ["rank", "host", "pid", "device", "backend", "state"]
+    for r, row in zip(lab.ranks, rows, strict=True):
+        assert row == [str(r.rank), os.uname().nodename, str(r.pid), "cpu", r.backend, "ready"]
+        assert psutil.Process(r.pid).create_time() == r.started
+    assert lab._repr_html_().count("<tr>") == 3
+
+
+def test_a_rank_that_cannot_start_shows_its_last_lines(tmp_path, monkeypatch):
+    (tmp_path / "sitecustomize.py").write_text(
+        "import os, sys\nif os.environ.get('LABKIT_WORLD_SIZE') and 'labkit.rank' in sys.orig_argv:\n"
+        "    sys.exit('the flux capacitor is missing')\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
+    before = {p.pid for p in psutil.process_iter()}
+    with pytest.raises(LabError, match="2 ranks.*\n.*(?s:.*)the flux capacitor is missing"):
+        Lab(launch.plan(2))
+    left = [p for p in psutil.process_iter() if p.pid not in before and "labkit" in " ".join(p.cmdline())]
+    assert not left
+
+
+PLAIN_PROCESS = textwrap.dedent("""
+    import sys, labkit
+    lab = labkit.start(2)
+    print(lab._engines.lab_id, flush=True)
+    assert lab[:].apply_sync(lambda: rank) == [0, 1]
+    if sys.argv[1] == "wait":
+        sys.stdin.read()
+""")
+
+
+@pytest.mark.parametrize("end", ["exit", "SIGTERM", "SIGKILL"])
+def test_no_process_outlives_its_owner(end):
+    mode = "exit" if end == "exit" else "wait"
+    owner = subprocess.Popen(
+        [sys.executable, "-c", PLAIN_PROCESS, mode], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    lab_id = owner.stdout.readline().strip()
+    assert lab_id
+    if end != "exit":
+        assert len(processes.of_lab(lab_id)) >= 4
+        owner.send_signal(getattr(signal, end))
+    owner.wait(20)
+    assert gone_within(lab_id, 5)
+    owner.stdin.close(), owner.stdout.close()
+
+
+def test_ending_a_lab_spares_everybody_else(labs):
+    bystander = subprocess.Popen(["sleep", "60"])
+    try:
+        lab = Lab(launch.plan(1))
+        other = [p.pid for p in processes.of_lab(labs(1)._engines.lab_id)]
+        lab.stop()
+        assert bystander.poll() is None
+        assert [p.pid for p in processes.of_lab(labs(1)._engines.lab_id)] == other
+    finally:
+        bystander.kill()
+        bystander.wait()
+
+
+def test_the_connection_files_are_private_and_go_with_the_lab():
+    lab = Lab(launch.plan(1))
+    folder = lab._engines.folder
+    assert folder.stat().st_mode & 0o077 == 0
+    for file in folder.glob("security/*.json"):
+        assert file.stat().st_mode & 0o077 == 0
+    lab.stop()
+    assert not folder.exists()

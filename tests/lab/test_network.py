@@ -1,0 +1,166 @@
+"""With the knob on messages are as slow as asked, collectives right, and nothing else changes."""
+
+from math import inf
+
+import ipyparallel as ipp
+import pytest
+
+from labkit import LabError
+from labkit.lab.network import network
+from labkit.simulate.cost import ring_cost
+
+SLOW = """
+import time
+dist.barrier()
+begin = time.perf_counter()
+{}
+dist.barrier()
+seconds = time.perf_counter() - begin
+"""
+
+
+@pytest.fixture
+def slowed(labs):
+    """`slowed(ranks, bandwidth, latency)`; the limit is taken off in the end."""
+    used = []
+
+    def slowed(ranks, *limits):
+        lab = labs(ranks)
+        used.append(lab)
+        lab.network(*limits)
+        return lab
+
+    yield slowed
+    for lab in used:
+        lab.network()
+
+
+def test_limits_are_read():
+    assert (network().bandwidth, network().alpha) == (inf, 0)
+    assert network("1Gbit/s", "50us").alpha == 50e-6 and network("1Gbit/s").beta == 8e-9
+    assert network(bandwidth="1.5 kB/s").bandwidth == 1500
+
+
+@pytest.mark.parametrize("wrong", ["100", "fast", "-1Mbit/s", "0Mbit/s", "100mbit/s", 100])
+def test_other_words_are_refused(wrong):
+    with pytest.raises(LabError, match="a bandwidth of"):
+        network(bandwidth=wrong)
+    with pytest.raises(LabError, match="a latency of"):
+        network(latency=wrong)
+
+
+@pytest.mark.parametrize("rate, bytes_per_second", [("20Mbit/s", 2.5e6), ("100Mbit/s", 12.5e6)])
+def test_ping_pong_measures_what_was_asked(slowed, rate, bytes_per_second):
+    lab = slowed(2, rate, "1ms")
+    pair = lab[:]
+    pair.execute("from labkit.algorithms import fit_alpha_beta, ping_pong", block=True)
+    pair.execute("sizes = [1, 500_000, 1_000_000]; times = [ping_pong(n, 3) for n in sizes]", block=True)
+    pair.execute("alpha, beta = fit_alpha_beta(sizes, times)", block=True)
+    assert 1 / pair["beta"][0] == pytest.approx(bytes_per_second, rel=0.05)
+    assert 1e-3 <= pair["alpha"][0] < 3e-3
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_collectives_are_right(slowed, ask, size):
+    lab = slowed(size, "1Gbit/s", "10us")
+    total, root = sum(range(size)), size - 1
+    work = """
+x = torch.arange(10.) + rank
+dist.all_reduce(x)
+m = torch.full((3, 2), float(rank)).t()
+dist.all_reduce(m, op=dist.ReduceOp.AVG)
+b = torch.full((5,), rank); dist.broadcast(b, src=world_size - 1)
+t = torch.full((5,), rank); dist.reduce(t, dst=world_size - 1)
+g = torch.empty(world_size, 2, dtype=torch.long); dist.all_gather_into_tensor(g, torch.tensor([rank, 7]))
+parts = [torch.empty(2, dtype=torch.long) for _ in range(world_size)]
+dist.all_gather(parts, torch.tensor([rank, 7]))
+s = torch.empty(2); dist.reduce_scatter_tensor(s, torch.arange(2. * world_size))
+found = [None] * world_size; dist.all_gather_object(found, {"rank": rank})
+dist.barrier()
+"""
+    found = ask(
+        lab[:], "[x.tolist(), m.tolist(), b.tolist(), t.tolist(), g.tolist(), s.tolist(), found]", work
+    )
+    for rank, (x, m, b, t, g, s, objects) in enumerate(found):
+        assert x == [size * i + total for i in range(10)] and m == [[total / size] * 3] * 2
+        assert b == [root] * 5 and t == [total if rank == root else rank] * 5
+        assert g == [[r, 7] for r in range(size)] and s == [size * 2 * rank, size * (2 * rank + 1)]
+        assert objects == [{"rank": r} for r in range(size)]
+    assert all(ask(lab[:], "all(p.tolist() == [r, 7] for r, p in enumerate(parts))"))
+
+
+@pytest.mark.parametrize("size", [2, 4])
+def test_an_all_reduce_takes_the_time_of_its_ring(slowed, size):
+    """Two latencies come on top for each barrier's round."""
+    lab = slowed(size, "50Mbit/s", "0ms")
+    lab[:].execute(SLOW.format("dist.all_reduce(torch.ones(500_000))"), block=True)
+    expected = ring_cost(size).seconds(2e6, 0.0, 8 / 50e6)
+    assert max(lab[:]["seconds"]) == pytest.approx(expected, rel=0.15)
+
+
+def test_a_receiver_shares_its_link_among_senders(slowed):
+    lab = slowed(4, "50Mbit/s")
+    gather = "x = torch.ones(62_500)\nfor other in range(1, 4):\n    if rank == other: dist.send(x, 0)\n"
+    gather += "    if rank == 0: dist.recv(x, other)"
+    lab[:].execute(SLOW.format(gather), block=True)
+    assert lab[0]["seconds"] == pytest.approx(3 * 250_000 * 8 / 50e6, rel=0.15)
+
+
+def test_messages_move_while_the_sender_computes(slowed):
+    lab = slowed(2, "20Mbit/s")
+    overlap = """
+x = torch.ones(62_500)
+if rank == 0:
+    work = dist.isend(x, 1); time.sleep(0.3); work.wait()
+else:
+    dist.recv(x, 0); arrived = time.perf_counter() - begin
+"""
+    lab[:].execute(SLOW.format(overlap), block=True)
+    assert lab[1]["arrived"] == pytest.approx(0.1, abs=0.05)
+
+
+def test_a_trace_shows_the_messages(slowed):
+    lab = slowed(4, "1Gbit/s")
+    with lab.trace() as trace:
+        lab[:].execute("dist.all_reduce(torch.ones(1000))", block=True)
+    assert trace.bytes_sent == (6000,) * 4 and {event.verb for event in trace.events} >= {"send", "recv"}
+    assert not any(event.verb == "all_reduce" for event in trace.events)
+
+
+def test_what_has_no_schedule_is_refused_and_works_without_the_knob(slowed):
+    lab = slowed(2, "1Gbit/s")
+    both = "y = torch.empty(2); dist.all_to_all_single(y, torch.ones(2))"
+    with pytest.raises(ipp.error.CompositeError, match="all_to_all_single"):
+        lab[:].execute(both, block=True)
+    with pytest.raises(ipp.error.CompositeError, match="op=MAX"):
+        lab[:].execute("dist.all_reduce(torch.ones(2), dist.ReduceOp.MAX)", block=True)
+    lab.network()
+    lab[:].execute(both, block=True)
+
+
+def test_ranks_that_disagree_are_told(slowed):
+    lab = slowed(2, "1Gbit/s")
+    with pytest.raises(ipp.error.CompositeError, match="MismatchError"):
+        lab[:].execute("dist.all_reduce(torch.ones(2 + rank))", block=True)
+    lab[:].execute("x = torch.ones(2); dist.all_reduce(x)", block=True)
+
+
+def test_a_held_message_can_be_given_up(slowed, ask):
+    lab = slowed(2, "1kB/s")
+    stuck = lab[:].execute("dist.all_reduce(torch.ones(100_000))", block=False)
+    with pytest.raises(TimeoutError):
+        stuck.get(0.5)
+    lab.interrupt()
+    with pytest.raises(ipp.error.CompositeError, match="KeyboardInterrupt"):
+        stuck.get(10)
+    lab.recover()
+    lab.network()
+    lab[:].execute("x = torch.ones(2); dist.all_reduce(x)", block=True)
+    assert ask(lab[:], "x.tolist()") == [[2.0, 2.0]] * 2
+
+
+def test_a_taken_over_lab_has_no_limit(slowed):
+    lab = slowed(2, "1Mbit/s")
+    lab.take_over()
+    lab[:].execute(SLOW.format("dist.all_reduce(torch.ones(250_000))"), block=True)
+    assert max(lab[:]["seconds"]) < 1
