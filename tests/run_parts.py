@@ -55,6 +55,7 @@ PARTS = {
         Part("style", 0.2, ("-m", "ruff", "check")),
         Part("format", 0.2, ("-m", "ruff", "format", "--check")),
         Part("types", 1, ("-m", "mypy")),
+        Part("layers", 0.5, ("-c", "import sys; from importlinter.cli import lint_imports_command as c; c()")),
         UNIT,
         MPI,
         FAULTS,

@@ -26,7 +26,7 @@ def functions(module):
 
 
 def test_all_names_what_is_there():
-    assert sorted(labkit._HOME) == sorted(labkit.__all__) == labkit.__all__
+    assert sorted([*labkit._HOME, "LabError"]) == sorted(labkit.__all__) == labkit.__all__
     assert all(getattr(labkit, name).__name__ == name for name in labkit.__all__)
     assert set(dir(labkit)) == {*labkit.__all__, "__version__"}
 
@@ -43,7 +43,7 @@ def test_every_public_name_is_documented():
 
 
 def test_one_screen():
-    assert len(Path(labkit.__file__).read_text().splitlines()) <= 50
+    assert len(Path(labkit.__file__).read_text().splitlines()) <= 60
 
 
 @pytest.mark.parametrize("module", PUBLIC)

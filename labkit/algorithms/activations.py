@@ -10,9 +10,9 @@ class Activations(saved_tensors_hooks):
     """Counts the bytes of tensors that are stored for a backward pass, while they are.
 
     Only what is computed inside the `with` counts, until its graph is gone; tensors that share memory count
-    once, the module's parameters not at all. `now` and `peak` are in bytes. Lesson 15 measures with it.
+    once, the module's parameters not at all. `now` and `peak` are in bytes. Lesson 17 measures with it.
 
-    After a forward pass `now` is what `kept_for_backward` of lesson 13 returns. Only of a
+    After a forward pass `now` is what `kept_for_backward` of lesson 15 returns. Only of a
     view both differ: here its own bytes count, there all of the memory that it keeps.
 
     >>> layer = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Tanh())

@@ -1,4 +1,4 @@
-"""Synchronous SGD that does not wait for the last ones. Built in lesson 09.
+"""Synchronous SGD that does not wait for the last ones. Built in lesson 11.
 
 J. Chen, X. Pan, R. Monga, S. Bengio and R. Jozefowicz, "Revisiting distributed synchronous SGD", arXiv
 1604.00981.
@@ -13,9 +13,9 @@ from labkit.algorithms.asynchronous_sgd import Step, receive_gradient, send_weig
 def serve_first(weights: torch.Tensor, updates: int, needed: int, step: Step) -> None:
     """Server: make so many updates of the weights [P], each by the mean of the first `needed` gradients.
 
-    Every other rank calls `work` of lesson 08; if they are W, then W - needed of them are backup workers. A
+    Every other rank calls `work` of lesson 10; if they are W, then W - needed of them are backup workers. A
     gradient that comes after its update is dropped, and its worker gets the weights of now: what is used is
-    never stale. With needed = W this is synchronous SGD. Built in lesson 09.
+    never stale. With needed = W this is synchronous SGD. Built in lesson 11.
     """
     workers, fresh = range(1, dist.get_world_size()), {}
     for version in range(updates):

@@ -1,4 +1,4 @@
-"""Independent branches of a network side by side, between two points of synchronisation. Lesson 13."""
+"""Independent branches of a network side by side, between two points of synchronisation. Lesson 15."""
 
 import torch
 import torch.distributed as dist
@@ -11,7 +11,7 @@ def forward_branches(
 
     x is [N, C, H, W] on every rank and is overwritten by rank 0's; the path of rank r returns [N,
     channels[r], H, W]. The second tensor returned is all of them side by side on rank 0, elsewhere the
-    rank's own part. A collective of the group, whose ranks are 0, 1, ... Built in lesson 13.
+    rank's own part. A collective of the group, whose ranks are 0, 1, ... Built in lesson 15.
     """
     dist.broadcast(x, 0, group)
     part = path(x.requires_grad_())
@@ -36,7 +36,7 @@ def backward_branches(
 
     x and part as `forward_branches` had them; grad is that of the block's output on rank 0, and is not
     looked at elsewhere. Leaves the whole gradient in x.grad on every rank. A collective of the group.
-    Built in lesson 13.
+    Built in lesson 15.
     """
     mine = torch.empty_like(part)
     if dist.get_rank() == 0:

@@ -1,4 +1,4 @@
-"""Gossip averaging: no server, and nobody waits. Built in lesson 08.
+"""Gossip averaging: no server, and nobody waits. Built in lesson 10.
 
 Push-sum: D. Kempe, A. Dobra and J. Gehrke, "Gossip-based computation of aggregate information", FOCS 2003;
 to train networks: M. Blot et al., "Gossip training for deep learning", arXiv 1611.09726.
@@ -13,7 +13,7 @@ import torch.distributed as dist
 def mix(mine: torch.Tensor, theirs: torch.Tensor) -> None:
     """Average two vectors [P + 1], weights with their share behind them, into the first.
 
-    Weights count by their shares, and the shares add up. Built in lesson 08.
+    Weights count by their shares, and the shares add up. Built in lesson 10.
 
     >>> mine, theirs = torch.tensor([2.0, 0.5]), torch.tensor([8.0, 0.25])
     >>> mix(mine, theirs)
@@ -33,7 +33,7 @@ def gossip(mine: torch.Tensor, shifts: Sequence[int], update: Callable[[torch.Te
     R - 1, the same on every rank. Every rank calls, and none waits before its last step; then it waits for
     what is still on its way. The shares add up to R always, and messages leave the sum over ranks of share
     times weights as it is. Up to 1,000 steps: a share may be halved in each. Returns True when all is
-    delivered. Built in lesson 08.
+    delivered. Built in lesson 10.
     """
     rank, world_size = dist.get_rank(), dist.get_world_size()
     message, taken, sending = torch.empty_like(mine), 0, []

@@ -1,4 +1,4 @@
-"""A network that is cut by layers: one stage per rank, activations forward, gradients back. Lesson 13."""
+"""A network that is cut by layers: one stage per rank, activations forward, gradients back. Lesson 15."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ import torch.distributed as dist
 def layers_of(rank: int, layers: Sequence[torch.nn.Module], ranks: int) -> torch.nn.Sequential:
     """The stage of `rank`, of `ranks`: as many consecutive layers for each as can be, more for the last.
 
-    Built in lesson 13.
+    Built in lesson 15.
 
     >>> [len(layers_of(rank, [torch.nn.Tanh()] * 5, 4)) for rank in range(4)]
     [1, 1, 1, 2]
@@ -23,7 +23,7 @@ def forward_through(stage: torch.nn.Module, x: torch.Tensor, ranks: int) -> tupl
     """Receive the stage's input, compute its output, send that on; returns both.
 
     Ranks 0 to `ranks` - 1 call it. x is the batch on rank 0; elsewhere only its shape and dtype
-    count, which are those of what arrives. Built in lesson 13.
+    count, which are those of what arrives. Built in lesson 15.
     """
     rank = dist.get_rank()
     if rank > 0:
@@ -40,7 +40,7 @@ def backward_through(x: torch.Tensor, out: torch.Tensor, ranks: int) -> None:
     """Receive the gradient of the stage's output, go back, send that of its input on.
 
     x and out as `forward_through` returned them; on the last rank out is the loss. Leaves its gradient in
-    each parameter of the stage. Built in lesson 13.
+    each parameter of the stage. Built in lesson 15.
     """
     rank, grad = dist.get_rank(), None
     if rank < ranks - 1:
@@ -55,7 +55,7 @@ def kept_for_backward(stage: torch.nn.Module, forward: Callable[[], Any]) -> tup
     """What forward() returns, and the bytes that autograd keeps of it until backward, parameters left out.
 
     A tensor that several operations keep counts once, a view with all of its memory. When it is let go does
-    not count here; `Activations` tells the most that is kept at a time. Built in lesson 13.
+    not count here; `Activations` tells the most that is kept at a time. Built in lesson 15.
     """
     kept = {}
 

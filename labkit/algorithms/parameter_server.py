@@ -1,4 +1,4 @@
-"""Weights on servers: workers pull them and push gradients. Built in lesson 07.
+"""Weights on servers: workers pull them and push gradients. Built in lesson 08.
 
 M. Li et al., "Scaling distributed machine learning with the parameter server", OSDI 2014.
 
@@ -23,7 +23,7 @@ PULL, PUSH, FINISH, ALL = 0, 1, 2, -1
 def hold(weights: torch.Tensor, servers: Sequence[int]) -> torch.nn.Parameter:
     """Server: this rank's shard of the weights [N, ...], a parameter to make an optimiser for.
 
-    `servers` are ranks, here and below, in the same order on every rank. Built in lesson 07.
+    `servers` are ranks, here and below, in the same order on every rank. Built in lesson 08.
     """
     place = servers.index(dist.get_rank())
     return torch.nn.Parameter(shard(weights.detach(), place, len(servers)).clone())
@@ -33,7 +33,7 @@ def pull(rows: torch.Tensor, servers: Sequence[int], ids: torch.Tensor | None = 
     """Worker: copy the servers' weights into rows, in place.
 
     `rows` is [N, ...], all that the servers hold together; or with `ids`, int64 [n], the rows of these
-    numbers alone, [n, ...]. Returns when all servers have answered. Built in lesson 07.
+    numbers alone, [n, ...]. Returns when all servers have answered. Built in lesson 08.
     """
     for server, mine, wanted in shares(ids, servers):
         request(PULL, server, wanted)
@@ -46,7 +46,7 @@ def push(gradient: torch.Tensor, servers: Sequence[int], ids: torch.Tensor | Non
     """Worker: send the servers the gradient of what was pulled, [N, ...], or [n, ...] of the rows `ids`.
 
     Pull before each push: a server takes the gradient as one of the weights that it sent last. A number that
-    is twice in `ids` counts twice. Returns when every server has taken its part. Built in lesson 07.
+    is twice in `ids` counts twice. Returns when every server has taken its part. Built in lesson 08.
     """
     for server, mine, touched in shares(ids, servers):
         request(PUSH, server, touched)
@@ -54,13 +54,13 @@ def push(gradient: torch.Tensor, servers: Sequence[int], ids: torch.Tensor | Non
 
 
 def finish(servers: Sequence[int]) -> None:
-    """Worker: tell the servers that nothing comes any more; else they wait for ever. Built in lesson 07."""
+    """Worker: tell the servers that nothing comes any more; else they wait for ever. Built in lesson 08."""
     for server in servers:
         request(FINISH, server, None)
 
 
 def shares(ids: torch.Tensor | None, servers: Sequence[int]) -> Iterator[tuple]:
-    """Of each server: its rank, which rows it has, their numbers in its shard. Built in lesson 07.
+    """Of each server: its rank, which rows it has, their numbers in its shard. Built in lesson 08.
 
     Workers go through the servers in turn, and begin with different ones: else all would queue at the first.
     """
@@ -74,7 +74,7 @@ def shares(ids: torch.Tensor | None, servers: Sequence[int]) -> Iterator[tuple]:
 
 
 def request(verb: int, server: int, ids: torch.Tensor | None) -> None:
-    """Worker: send a header, and the numbers of rows if there are any. Built in lesson 07."""
+    """Worker: send a header, and the numbers of rows if there are any. Built in lesson 08."""
     dist.send(torch.tensor([verb, ALL if ids is None else len(ids)]), server)
     if ids is not None:
         dist.send(ids, server)
@@ -84,7 +84,7 @@ def receive(weights: torch.nn.Parameter) -> tuple:
     """Server: wait for the next request, whoever sends it: (worker, verb, rows or gradient).
 
     What is asked for are numbers of rows or a slice. A gradient is one of the whole shard, sparse where it
-    is of some rows. Built in lesson 07.
+    is of some rows. Built in lesson 08.
     """
     header = torch.empty(2, dtype=torch.int64)
     worker = dist.recv(header)  # no src: from whoever comes first
@@ -100,19 +100,19 @@ def receive(weights: torch.nn.Parameter) -> tuple:
 
 
 def sparse(ids: torch.Tensor, rows: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
-    """A sparse tensor of the shape of `like`, with these rows at these numbers. Built in lesson 07."""
+    """A sparse tensor of the shape of `like`, with these rows at these numbers. Built in lesson 08."""
     return torch.sparse_coo_tensor(ids[None], rows, like.shape, check_invariants=True)
 
 
 def answer(weights: torch.nn.Parameter, worker: int, ids: slice | torch.Tensor) -> None:
-    """Server: send a worker the rows that it asked for. Built in lesson 07."""
+    """Server: send a worker the rows that it asked for. Built in lesson 08."""
     dist.send(weights.detach()[ids], worker)
 
 
 def update(
     weights: torch.nn.Parameter, optimizer: torch.optim.Optimizer, gradients: Iterable[torch.Tensor]
 ) -> None:
-    """Server: one step of the optimiser, with the mean of the gradients. Built in lesson 07."""
+    """Server: one step of the optimiser, with the mean of the gradients. Built in lesson 08."""
     first, *others = gradients
     weights.grad = sum(others, first) / (1 + len(others))
     optimizer.step()
@@ -125,7 +125,7 @@ def serve_synchronous(
 
     Who has pushed and pulls again gets its answer after the update. What one pushed before it finished still
     counts; the others go on without it. Gradients of rows are sparse tensors, so the optimiser must take
-    those (SGD without momentum, SparseAdam). Built in lesson 07.
+    those (SGD without momentum, SparseAdam). Built in lesson 08.
     """
     working, pushed, waiting = set(workers), {}, {}
     while working:
@@ -153,7 +153,7 @@ def serve_asynchronous(
     Nobody waits for another worker, so a gradient may be one of older weights. Its staleness is how many
     updates the server made between the worker's pull and its push; it is multiplied by scale(staleness).
     Returns (worker, staleness) of each update, in their order; `optimizer.register_step_post_hook` is called
-    after each. Built in lesson 07, used in lesson 08.
+    after each. Built in lesson 08, used in lesson 10.
     """
     working, version, updates = set(workers), {}, []
     while working:
@@ -171,7 +171,7 @@ def serve_asynchronous(
 
 
 def server_step(servers: int, workers: int, seconds: float) -> Schedule:
-    """A synchronous step as a schedule: all pull, compute for so many seconds, push. Built in lesson 07.
+    """A synchronous step as a schedule: all pull, compute for so many seconds, push. Built in lesson 08.
 
     Ranks 0 to S - 1 are servers; server s holds chunk s, and adds up what comes in its buffer "gradient".
     """

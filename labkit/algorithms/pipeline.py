@@ -1,4 +1,4 @@
-"""Pipeline schedules, and what every rank does in its slots. Built in lesson 15.
+"""Pipeline schedules, and what every rank does in its slots. Built in lesson 17.
 
 Y. Huang et al., "GPipe: Efficient Training of Giant Neural Networks using Pipeline Parallelism", NeurIPS
 2019, arXiv 1811.06965. D. Narayanan et al., "PipeDream: Generalized Pipeline Parallelism for DNN Training",
@@ -16,7 +16,7 @@ from labkit.trace import Trace
 
 
 def gpipe(stages: int, microbatches: int) -> list[list[Slot]]:
-    """All forwards, then all backwards; every stage stores all micro-batches. Built in lesson 15.
+    """All forwards, then all backwards; every stage stores all micro-batches. Built in lesson 17.
 
     >>> print(*gpipe(2, 3)[0])
     F0 F1 F2 B0 B1 B2
@@ -28,7 +28,7 @@ def gpipe(stages: int, microbatches: int) -> list[list[Slot]]:
 def one_forward_one_backward(stages: int, microbatches: int) -> list[list[Slot]]:
     """1F1B: backward as soon as can be; stage s stores `stages` - s micro-batches at most.
 
-    Built in lesson 15.
+    Built in lesson 17.
 
     >>> for own in one_forward_one_backward(2, 3):
     ...     print(*own)
@@ -49,7 +49,7 @@ def one_forward_one_backward(stages: int, microbatches: int) -> list[list[Slot]]
 def bubble(stages: int, microbatches: int) -> float:
     """Share of the time that stages stand idle, if all take equally long: (K - 1) / (M + K - 1).
 
-    Huang et al., section 2.3. Built in lesson 15.
+    Huang et al., section 2.3. Built in lesson 17.
 
     >>> round(bubble(4, 8), 3)
     0.273
@@ -58,7 +58,7 @@ def bubble(stages: int, microbatches: int) -> float:
 
 
 def idle_share(trace: Trace) -> float:
-    """Share of the ranks' time, from 0 to the last end, in which they do not compute. Built in lesson 15."""
+    """Share of the ranks' time, from 0 to the last end, in which they do not compute. Built in lesson 17."""
     end = max(event.end for event in trace.events)
     busy = sum(e.end - e.start for e in trace.events if e.verb == "compute")
     return 1 - busy / (trace.world_size * end)
@@ -70,7 +70,7 @@ def forward_pass(
     """Take one micro-batch through this rank's stage; returns the stage's input, and its output or the loss.
 
     Rank 0 takes x, any other its left neighbour's output, which has shape and dtype of `like`. The last rank
-    returns loss(output, y), any other sends its output on and appends the send to `sent`. Built in lesson 15.
+    returns loss(output, y), any other sends its output on and appends the send to `sent`. Built in lesson 17.
     """
     rank = dist.get_rank()
     if rank > 0:
@@ -88,7 +88,7 @@ def backward_pass(x: torch.Tensor, output: torch.Tensor, sent: list) -> None:
     """Add one micro-batch's part to the gradients of this rank's stage: the way back of `forward_pass`.
 
     x and `output` are what that returned. The gradient of x goes to the left neighbour; the send is appended
-    to `sent`. Built in lesson 15.
+    to `sent`. Built in lesson 17.
     """
     rank, gradient = dist.get_rank(), None
     if rank < dist.get_world_size() - 1:
@@ -111,7 +111,7 @@ def run_pipeline(
     `batches`: the micro-batches (x, y); rank 0 uses x, the last rank y. `loss(output, y)` is a micro-batch's
     part of the loss: its mean over the number of micro-batches. `like`: see `forward_pass`.
 
-    Built in lesson 15.
+    Built in lesson 17.
     """
     kept, sent = {}, []
     for slot in own:

@@ -1,4 +1,4 @@
-"""Tensor parallelism: each rank has a part of each layer, and a block ends in a sum over ranks. Lesson 14.
+"""Tensor parallelism: each rank has a part of each layer, and a block ends in a sum over ranks. Lesson 16.
 
 M. Shoeybi et al., "Megatron-LM: Training Multi-Billion Parameter Language Models Using Model Parallelism",
 arXiv 1909.08053, section 3.
@@ -15,7 +15,7 @@ import torch.distributed as dist
 class CopyToRanks(torch.autograd.Function):
     """The beginning of a split block: forward x as it is, backward the sum of the ranks' gradients of x.
 
-    `CopyToRanks.apply(x)`, with the same x on every rank. Megatron's f. Built in lesson 14.
+    `CopyToRanks.apply(x)`, with the same x on every rank. Megatron's f. Built in lesson 16.
     """
 
     @staticmethod
@@ -32,7 +32,7 @@ class CopyToRanks(torch.autograd.Function):
 class SumOverRanks(torch.autograd.Function):
     """The end of a split block: forward the sum of the ranks' parts, backward the gradient as it is.
 
-    `SumOverRanks.apply(part)`; the same sum on every rank. Megatron's g. Built in lesson 14.
+    `SumOverRanks.apply(part)`; the same sum on every rank. Megatron's g. Built in lesson 16.
     """
 
     @staticmethod
@@ -49,7 +49,7 @@ class SumOverRanks(torch.autograd.Function):
 def part_of(layer: torch.nn.Module, dim: int) -> torch.nn.Module:
     """This rank's part of a Linear or convolution: a copy with some of the outputs (0) or inputs (1).
 
-    With dim 1 it has no bias, or the sum over ranks would have it once for each of them. Built in lesson 14.
+    With dim 1 it has no bias, or the sum over ranks would have it once for each of them. Built in lesson 16.
     """
     rank, world_size = dist.get_rank(), dist.get_world_size()
     part = copy.deepcopy(layer)
@@ -66,7 +66,7 @@ class TensorParallel(torch.nn.Module):
 
     Between them may be anything that treats each output of `columns` alone: an activation, a head of
     attention. `TensorParallel(mlp, ["up"], "down")`. Forward and backward are one all-reduce each; input and
-    output are whole, the same on every rank. A collective. Built in lesson 14.
+    output are whole, the same on every rank. A collective. Built in lesson 16.
     """
 
     def __init__(self, block: torch.nn.Module, columns: Sequence[str], rows: str):

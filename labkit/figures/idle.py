@@ -24,7 +24,7 @@ def idle(trace: Trace, title: str | None = None) -> Figure:
 
     What is no compute is idle, pale grey, be it waiting or communication; beside each lane stands the share
     of the time that the rank computes. A dashed line is the mean number of ranks that compute. `title`: if
-    not given, that mean. First drawn in lesson 13.
+    not given, that mean. First drawn in lesson 15.
     """
     ranks, (start, end) = trace.world_size, extent(trace)
     scale, name = unit((end - start) or 1e-6)

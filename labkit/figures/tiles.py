@@ -54,7 +54,7 @@ def tiles(products: Mapping[str, Sequence[Tiles]], title: str) -> Figure:
     """Draw each product as a row of matrices: X · A = Y. Returns a Figure; `title` states the finding.
 
     A tile that one rank holds has its colour and its number; what several hold is grey, and names them; what
-    is a sum over ranks is striped in their colours. First drawn in lesson 14.
+    is a sum over ranks is striped in their colours. First drawn in lesson 16.
     """
     wide = max(sum(m.shape[1] for m in row) for row in products.values())
     most = max(map(len, products.values()))

@@ -1,6 +1,6 @@
 """A pipeline as data: per stage the slots, each a forward or a backward pass of one micro-batch.
 
-Stage s runs on rank s. As a `Schedule` a slot has three steps: receive, compute, send. Built in lesson 15.
+Stage s runs on rank s. As a `Schedule` a slot has three steps: receive, compute, send. Built in lesson 17.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def pipeline_schedule(
     """The messages and the computing of a pipeline, which `simulate` times and `run` executes.
 
     `forward` and `backward`: seconds of a slot, one for all stages or one per stage. Sends do not wait
-    (`isend`). Built in lesson 15.
+    (`isend`). Built in lesson 17.
 
     >>> print(pipeline_schedule([[Forward(0), Backward(0)], [Forward(0), Backward(0)]]))
     step  rank 0                                            rank 1

@@ -1,6 +1,6 @@
 """Workers and one server, in time alone: when gradients come, how stale they are, how many are dropped.
 
-The same rules as lessons 08 and 09 run on ranks. Messages and updates take no time.
+The same rules as lessons 10 and 11 run on ranks. Messages and updates take no time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Arrival:
 
 
 def asynchronous(workers: int, updates: int, seconds: Seconds) -> list[Arrival]:
-    """Every gradient is an update, and its worker goes on with the weights after it. Lesson 08.
+    """Every gradient is an update, and its worker goes on with the weights after it. Lesson 10.
 
     >>> [a.staleness for a in asynchronous(3, 6, lambda worker: 1.0)]
     [0, 1, 2, 2, 2, 2]
@@ -41,7 +41,7 @@ def asynchronous(workers: int, updates: int, seconds: Seconds) -> list[Arrival]:
 
 
 def first_of(workers: int, needed: int, updates: int, seconds: Seconds) -> list[float]:
-    """The time of each update (s), if the first `needed` gradients for its weights make it. Lesson 09.
+    """The time of each update (s), if the first `needed` gradients for its weights make it. Lesson 11.
 
     A worker that comes too late begins anew with the weights of then: it cannot be told before it comes.
     LabError unless 1 <= needed <= workers.

@@ -154,7 +154,7 @@ def halving_doubling_cost(ranks: int) -> Cost:
 def parameter_server_cost(workers: int, servers: int = 1) -> Cost:
     """A pull and a push of all W workers at once: the servers' links carry W n / S each way, a worker's n.
 
-    No all-reduce, but it takes the place of one. Lesson 07.
+    No all-reduce, but it takes the place of one. Lesson 08.
     """
     return Cost(2, 2 * max(1.0, workers / servers))
 

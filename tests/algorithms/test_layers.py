@@ -76,7 +76,7 @@ def test_each_boundary_is_crossed_twice_by_the_activations_of_the_batch(labs, ra
 
 
 def test_memory_falls_as_predicted(lab, ask):
-    """Parameters, gradients and kept activations of a rank, by the formula of lesson 13, to 10 %."""
+    """Parameters, gradients and kept activations of a rank, by the formula of lesson 15, to 10 %."""
     width, samples = 256, 300
     statements = (
         SETUP

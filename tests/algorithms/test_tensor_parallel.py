@@ -139,7 +139,7 @@ def test_two_all_reduces_of_the_activations_for_each_block(labs, ranks):
 
 @pytest.mark.parametrize("ranks", (1, 2, 3, 4))
 def test_memory_falls_as_predicted(labs, ask, ranks):
-    """Parameters, gradients and kept activations of a rank, by the formula of lesson 14, to 10 %."""
+    """Parameters, gradients and kept activations of a rank, by the formula of lesson 16, to 10 %."""
     width, samples = 96, 50
     statements = (
         SETUP
@@ -156,7 +156,7 @@ held = kept + sum(p.nbytes + p.grad.nbytes for p in split.parameters())
 
 
 def test_what_is_before_the_block_learns_wrong_without_the_backward_sum(labs, ask):
-    """The silent mistake of lesson 14: the output is right, the gradient of the input a summand."""
+    """The silent mistake of lesson 16: the output is right, the gradient of the input a summand."""
     statements = (
         SETUP
         + """

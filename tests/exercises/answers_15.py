@@ -1,233 +1,155 @@
 """Answers to the exercises of lesson 15."""
 
-from textwrap import dedent
-
-from labkit.exercises.lessons.lesson_15 import PIPELINE_IN_ROOM, RECOMPUTING_STEP
-
-
-def body(exercise):
-    """What its solution has below the def."""
-    return dedent(exercise.solution.partition(":\n")[2])
-
-
-SLOTS = "from labkit.schedule import Backward, Forward\n"
-TIMED = SLOTS + body(PIPELINE_IN_ROOM).removesuffix("return slots\n")
-CAPPED = (
-    SLOTS
-    + """\
-slots = []
-for stage in range(stages):
-    ahead = min(stages - stage, room)
-    own = [Forward(m) for m in range(ahead)]
-    for m in range(microbatches):
-        own.append(Backward(m))
-        if m + ahead < microbatches:
-            own.append(Forward(m + ahead))
-    slots.append(own)
-return slots
+UP = """\
+if rank > 0:
+    x = torch.empty_like(x)
+    dist.recv(x, rank - 1)
+x.requires_grad_(rank > frozen)
+out = stage(x)
+if rank < world_size - 1:
+    dist.send(out.detach(), rank + 1)
 """
-)
-PIPELINE = SLOTS + "from labkit.algorithms import gpipe, one_forward_one_backward, run_pipeline\n"
-RECOMPUTING = body(RECOMPUTING_STEP)
-EVERY = "every = range(microbatches)\n"
-
+DOWN = """\
+if rank < frozen:
+    return
+if rank < world_size - 1:
+    grad = torch.empty_like(out)
+    dist.recv(grad, rank + 1)
+out.backward(grad)
+if rank > frozen:
+    dist.send(x.grad, rank - 1)
+"""
+SEND = "if rank < world_size - 1:\n    dist.send(out.detach(), rank + 1)\n"
+FILL = """\
+def needed(limit):
+    counts, room = [0], limit
+    for size in sizes:
+        if size > room:
+            counts.append(0)
+            room = limit
+        counts[-1] += 1
+        room -= size
+    return counts
+low = max(sizes)
+while len(needed(low)) > ranks:
+    low += 1
+found = needed(low) + [0] * (ranks - len(needed(low)))
+"""
+EQUAL = "equal = [len(sizes) * (r + 1) // ranks - len(sizes) * r // ranks for r in range(ranks)]\n"
 WRONG = {
-    "pipeline_in_room": {
-        "over budget, memory": (
-            "from labkit.algorithms import gpipe\nreturn gpipe(stages, microbatches)",
-            "in a world of 2, the schedule is not what was asked for\n  Rank 0 stores ",
+    "fine_tune": {
+        "own input": (
+            "if rank < frozen:\n    return\nout = stage(x)\nout.backward(grad)",
+            "Each rank used its own x.",
         ),
-        "over budget, 1F1B": (
-            "from labkit.algorithms import one_forward_one_backward as f\nreturn f(stages, microbatches)",
-            "Rank 0 stores 2 micro-batches, and has room for 1: slot 1 (F1) is the first with more.",
+        "not this gradient": (
+            UP + DOWN.replace("out.backward(grad)", "out.backward(grad if rank < world_size - 1 else "
+            "torch.ones_like(out))"),
+            "This is the gradient of the sum of the outputs.",
         ),
-        "over budget, slots": (
-            CAPPED,
-            "in a world of 3, the schedule is not what was asked for\n  It takes ",
-        ),
-        "over budget, group by group": (
-            SLOTS
-            + """\
-from labkit.algorithms import one_forward_one_backward
-slots = [[] for _ in range(stages)]
-for first in range(0, microbatches, room):
-    count = min(room, microbatches - first)
-    for own, more in zip(slots, one_forward_one_backward(stages, count)):
-        own += [type(slot)(slot.microbatch + first) for slot in more]
-return slots""",
-            "in a world of 3, the schedule is not what was asked for\n  It takes ",
-        ),
-        "over budget, one at a time": (
-            SLOTS + EVERY + "return [[s for m in every for s in (Forward(m), Backward(m))]] * stages",
-            "slots, not at most",
-        ),
-        "backward before forward": (
-            TIMED + "slots[1] = slots[1][::-1]\nreturn slots",
-            "Rank 1 does B",
-        ),
-        "deadlock": (
-            SLOTS
-            + EVERY
-            + "slots = [[s for m in every for s in (Forward(m), Backward(m))] for _ in range(stages)]\n"
-            "slots[1][:4] = [Forward(0), Forward(1), Backward(0), Backward(1)]\nreturn slots",
-            "Deadlock: rank 0 in slot 1 expects gradient 0 from rank 1, rank 1 in slot 1 expects activation "
-            "1 from rank 0; each waits for the next.",
-        ),
-        "another order": (
-            SLOTS
-            + EVERY
-            + "slots = [[s for m in every for s in (Forward(m), Backward(m))] for _ in range(stages)]\n"
-            "slots[1] = [s for m in every[::-1] for s in (Forward(m), Backward(m))]\nreturn slots",
-            "in slot 0, but rank 0 sends it activation 0 (its slot 0).",
-        ),
-        "a pass is missing": (
-            TIMED + "slots[0].remove(Backward(2))\nreturn slots",
-            "Rank 0 ends after slot ",
-        ),
-        "twice": (
-            TIMED + "slots[1].append(Forward(0))\nreturn slots",
-            "and has done it in slot 0.",
-        ),
-        "one micro-batch too many": (
-            TIMED + "return [[*own, Forward(microbatches), Backward(microbatches)] for own in slots]",
-            "and the last micro-batch is ",
-        ),
-        "only for four stages": (
-            "from labkit.algorithms import gpipe\nreturn gpipe(4, microbatches)",
-            "It has slots for 4 stages, not for 2.",
-        ),
-        "only the own stage": (
-            TIMED + "return [own if s == rank else [] for s, own in enumerate(slots)]",
-            "The ranks differ: every rank must return the slots of all stages.",
-        ),
-        "nothing returned": (TIMED, "of Forward(m) and Backward(m); it is None."),
-        "names in place of slots": ("return [['F0', 'B0']] * stages", "it is [['F0', 'B0'], ['F0', 'B0']]."),
+        "no gradient": (UP, "got      'a parameter without gradient'"),
+        "deadlock": (UP.replace(SEND, "") + DOWN.replace("out.backward", SEND + "out.backward"), "deadlock"),
         "only rank 0 right": (
-            TIMED + "return slots if rank == 0 else None",
-            "deadlock: rank 1 finished the cell, and others wait for it",
+            UP + DOWN + "stage[0].bias.grad *= 2 if rank else 1",
+            "is wrong",
         ),
-        "a barrier as well": (
-            TIMED + "torch.distributed.barrier()\nreturn slots",
-            "over budget: collective calls on each rank 1, limit 0",
+        "nobody sends it back": (
+            UP + DOWN.replace("if rank > frozen", "if rank > world_size"),
+            "finished the cell, and others wait for it",
         ),
-    },
-    "recomputing_step": {
-        "over budget, nothing computed again": (
-            PIPELINE + "run_pipeline(gpipe(world_size, len(batches))[rank], stage, batches, loss, like)",
-            "in a world of 2, every rank is right, but over budget: bytes of new tensors at once ",
+        "sent to a frozen stage": (
+            UP + DOWN.replace("    dist.send(x.grad, rank - 1)", "    dist.send(x.grad, rank - 1)\n"
+            "elif rank > 0:\n    dist.isend(torch.zeros_like(x), rank - 1)"),
+            "a message that nobody received",
         ),
-        "over budget, 1F1B": (
-            PIPELINE
-            + "slots = one_forward_one_backward(world_size, len(batches))\n"
-            + "run_pipeline(slots[rank], stage, batches, loss, like)",
-            "Of each micro-batch keep what the stage receives, and no graph.",
+        "over budget, all the way down": (
+            UP.replace("rank > frozen", "rank > 0")
+            + DOWN.replace("if rank < frozen:\n    return\n", "").replace("rank > frozen", "rank > 0")
+            .replace("out.backward(grad)", "if out.requires_grad:\n    out.backward(grad)")
+            .replace("dist.send(x.grad,", "dist.send(x.grad if x.grad is not None else x.detach(),"),
+            "over budget: messages in all 2, limit 1\nThe forward part needs one for each boundary.",
         ),
-        "over budget, one at a time": (
-            PIPELINE
-            + "slots = [s for m in range(len(batches)) for s in (Forward(m), Backward(m))]\n"
-            + "run_pipeline(slots, stage, batches, loss, like)",
-            "in a world of 4, every rank is right, but over budget: messages one after the other ",
-        ),
-        "over budget, the whole batch": (
-            "x, y = (torch.cat(part) for part in zip(*batches))\n"
-            "batches, like = [(x, y)], x\n"
-            "mean = loss\nloss = lambda output, y: mean(output, y) * len(x) / 64\n" + RECOMPUTING,
-            "over budget: bytes of new tensors at once ",
-        ),
-        "over budget, barrier": (
-            RECOMPUTING + "dist.barrier()",
+        "over budget, collective": (
+            UP + DOWN.replace("    return", "    return dist.barrier()") + "dist.barrier()",
             "over budget: collective calls on each rank 1, limit 0\nMessages between neighbours are enough.",
         ),
+    },
+    "cut_for_memory": {
+        "equal numbers": (EQUAL + "return equal", "Equal numbers of layers are not equal numbers of bytes."),
+        "all on the last": (
+            "return [0] * (ranks - 1) + [len(sizes)]",
+            "in a world of 2, rank 0 is wrong",
+        ),
+        "one too few": (FILL + "found[0] -= 1\nreturn found", "the numbers add up to"),
+        "a number for each layer": ("return [1] * len(sizes)", "There are 2 ranks, and "),
+        "the cuts, not the counts": (FILL + "return low", "A list was expected"),
+        "nothing returned": (FILL, "Nothing came back: a function without"),
+        "only rank 0 right": (
+            FILL + "return found if rank == 0 else [len(sizes)] + [0] * (ranks - 1)",
+            "in a world of 2, rank 1 is wrong",
+        ),
         "deadlock": (
-            """\
-for x, y in batches:
-    x = torch.empty_like(like)
-    dist.recv(x, (rank - 1) % world_size)
-    dist.send(stage(x).detach(), (rank + 1) % world_size)""",
-            "deadlock: each waits for another\nrank 0 in recv from rank 1, line 4: dist.recv(",
+            FILL + "if rank:\n    dist.broadcast(torch.tensor(found), 0)\nreturn found",
+            "deadlock",
         ),
-        "own input": (
-            RECOMPUTING.replace(
-                "like, sent)[0])", "like, sent)[0])\ninputs = [x.clone() for x, _ in batches]"
-            ).replace("output = stage(x)", "output = stage(x.requires_grad_())"),
-            "Each stage used x from `batches`.",
-        ),
-        "only the last": (
-            RECOMPUTING.replace("    output = stage", "    stage.zero_grad()\n    output = stage"),
-            "This is the gradient of the last micro-batch alone",
-        ),
-        "only forward": (
-            RECOMPUTING[: RECOMPUTING.index("for x, (_")],
-            "ranks 0-1 are wrong\n  rank 0 expected ",
-        ),
-        "another order on one rank": (
-            RECOMPUTING.replace(
-                "for x, (_",
-                "if rank == 1:\n    inputs, batches = inputs[::-1], batches[::-1]\nfor x, (_",
-            ),
-            " wrong\n  rank 0 expected ",
-        ),
-        "no loss": (
-            RECOMPUTING.replace("if rank == world_size - 1", "if False"),
-            "grad can be implicitly created only for scalar outputs",
+        "over budget, rank 0 tells": (
+            FILL + "told = torch.tensor(found)\ndist.broadcast(told, 0)\nreturn told.tolist()",
+            "over budget: collective calls on each rank 1, limit 0\nEvery rank knows the sizes",
         ),
     },
-}
+}  # fmt: skip
 
 RIGHT = {
-    "pipeline_in_room": {
-        "whatever is ready, backward first": SLOTS
+    "fine_tune": {
+        "by autograd.grad": UP
         + """\
-done, slots, now = {}, [[] for _ in range(stages)], 0
-while len(done) < 2 * stages * microbatches:
-    for s in range(stages):
-        f = sum(isinstance(slot, Forward) for slot in slots[s])
-        b = len(slots[s]) - f
-        back = ("B", s + 1, b) if s + 1 < stages else ("F", s, b)
-        if b < f and done.get(back, now) < now:
-            slots[s].append(Backward(b))
-            done["B", s, b] = now
-        elif f < microbatches and f - b < room and (s == 0 or done.get(("F", s - 1, f), now) < now):
-            slots[s].append(Forward(f))
-            done["F", s, f] = now
-    now += 1
-return slots""",
-        "as tuples": TIMED + "return tuple(map(tuple, slots))",
+if rank < frozen:
+    return
+if rank < world_size - 1:
+    grad = torch.empty_like(out)
+    dist.recv(grad, rank + 1)
+wanted = [*stage.parameters()] + [x] * (rank > frozen)
+*own, down = [*torch.autograd.grad(out, wanted, grad)] + [None] * (rank == frozen)
+for p, g in zip(stage.parameters(), own):
+    p.grad = g
+if rank > frozen:
+    dist.send(down, rank - 1)""",
+        "with isend": """\
+sending = []
+if rank > 0:
+    x = x.clone()
+    dist.irecv(x, rank - 1).wait()
+    x.requires_grad = rank > frozen
+out = stage(x)
+if rank + 1 < world_size:
+    sending.append(dist.isend(out.detach().clone(), rank + 1))
+if rank >= frozen:
+    if rank + 1 < world_size:
+        grad = torch.zeros_like(out)
+        dist.irecv(grad, rank + 1).wait()
+    torch.autograd.backward(out, grad)
+    if x.grad is not None:
+        sending.append(dist.isend(x.grad, rank - 1))
+for one in sending:
+    one.wait()""",
     },
-    "recomputing_step": {
-        "by torch.utils.checkpoint": PIPELINE
-        + """\
-from torch.utils.checkpoint import checkpoint
-slots = gpipe(world_size, len(batches))[rank]
-run_pipeline(slots, lambda x: checkpoint(stage, x, use_reentrant=False), batches, loss, like)""",
-        "1F1B": PIPELINE
-        + """\
-from torch.utils.checkpoint import checkpoint
-slots = one_forward_one_backward(world_size, len(batches))[rank]
-run_pipeline(slots, lambda x: checkpoint(stage, x, use_reentrant=False), batches, loss, like)""",
-        "the last one first": RECOMPUTING.replace("zip(inputs, batches)", "zip(inputs[::-1], batches[::-1])"),
-        "in plain messages": """\
-left, right = rank - 1, rank + 1
-inputs, sending = [], []
-for x, _ in batches:
-    if rank > 0:
-        x = torch.empty_like(like)
-        dist.irecv(x, left).wait()
-    inputs.append(x)
-    if right < world_size:
-        with torch.no_grad():
-            sending.append(dist.isend(stage(x), right))
-while inputs:
-    x, y = inputs.pop(0).requires_grad_(), batches[-1 - len(inputs)][1]
-    output = stage(x)
-    if right < world_size:
-        gradient = torch.empty_like(output)
-        dist.recv(gradient, right)
-        output.backward(gradient)
-    else:
-        loss(output, y).backward()
-    if rank > 0:
-        sending.append(dist.isend(x.grad, left))
-[one.wait() for one in sending]""",
+    "cut_for_memory": {
+        "every cut tried": """\
+from itertools import combinations, pairwise
+edges = [(0, *cut, len(sizes)) for cut in combinations(range(1, len(sizes)), ranks - 1)]
+best = min(edges, key=lambda e: max(sum(sizes[a:b]) for a, b in pairwise(e)))
+return [b - a for a, b in pairwise(best)]""",
+        "recursion": """\
+from functools import cache
+@cache
+def best(start, left):
+    if left == 1:
+        return sum(sizes[start:]), (len(sizes) - start,)
+    ways = []
+    for end in range(start, len(sizes) + 1):
+        rest, counts = best(end, left - 1)
+        ways.append((max(sum(sizes[start:end]), rest), (end - start, *counts)))
+    return min(ways)
+return list(best(0, ranks)[1])""",
     },
 }

@@ -3,7 +3,7 @@
 import pytest
 
 from labkit.exercises.lessons.cuts import equal, fullest, least, wrong_cut
-from labkit.exercises.lessons.lesson_13 import CUT_FOR_MEMORY
+from labkit.exercises.lessons.lesson_15 import CUT_FOR_MEMORY
 
 SIZES = [9, 1, 1, 1, 4, 4, 2]  # MB
 

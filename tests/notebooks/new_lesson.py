@@ -35,7 +35,7 @@ def make(number: int, title: str, root: Path = ROOT) -> list[Path]:
     tidy(notebook)
     files = {
         f"notebooks/{name}_{slug}.ipynb": nbformat.writes(notebook) + "\n",
-        f"labkit/exercises/lesson_{name}.py": skeleton.exercises(name, title),
+        f"labkit/exercises/lessons/lesson_{name}.py": skeleton.exercises(name, title),
         f"tests/exercises/answers_{name}.py": skeleton.answers(name),
     }
     for file, text in files.items():

@@ -142,7 +142,7 @@ WRONG = {{"first_{number}": _WRONG, "second_{number}": _WRONG}}
 
 
 def exercises(number: str, title: str) -> str:
-    """The text of labkit/exercises/lesson_NN.py."""
+    """The text of labkit/exercises/lessons/lesson_NN.py."""
     return EXERCISES.format(number=number, title=title, task=TASK)
 
 

@@ -12,7 +12,7 @@ def asked(path):
     """The description that belongs to the notebook."""
     there = {lesson.number: lesson for lesson in LESSONS}
     number = path.stem[:2]
-    assert number in there, f"there is no labkit/exercises/lesson_{number}.py"
+    assert number in there, f"there is no labkit/exercises/lessons/lesson_{number}.py"
     return there[number]
 
 

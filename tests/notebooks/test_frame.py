@@ -35,7 +35,7 @@ def left_to_write(path: Path) -> list[str]:
     number, root = path.stem[:2], path.parents[1]
     cells = nbformat.read(path, as_version=4).cells
     texts = {f"{path.name}, cell {place}": cell.source for place, cell in enumerate(cells, 1)}
-    for file in (f"labkit/exercises/lesson_{number}.py", f"tests/exercises/answers_{number}.py"):
+    for file in (f"labkit/exercises/lessons/lesson_{number}.py", f"tests/exercises/answers_{number}.py"):
         texts[file] = (root / file).read_text(encoding="utf-8")
     return [
         f"{file}: {line.strip()}" for file, t in texts.items() for line in t.splitlines() if "TODO" in line

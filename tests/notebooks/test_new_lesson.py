@@ -30,7 +30,7 @@ def lesson(path):
 
 
 def test_it_is_named_by_its_title(path):
-    assert path.name == "07_keep_the_weights_on_a_server.ipynb"
+    assert path.name == "08_keep_the_weights_on_a_server.ipynb"
 
 
 def test_it_has_the_frame(path, lesson):
@@ -48,11 +48,11 @@ def test_it_has_the_frame(path, lesson):
 
 def test_what_is_left_to_write_is_found_in_cells_exercises_and_answers(files):
     left = "\n".join(test_frame.left_to_write(files[0]))
-    assert "07_keep_the_weights_on_a_server.ipynb, cell 1: | **Question** | TODO" in left
+    assert "08_keep_the_weights_on_a_server.ipynb, cell 1: | **Question** | TODO" in left
     assert ': trace.plot("TODO' in left
     assert (
-        "labkit/exercises/lessons/lesson_07.py: why=" in left
-        and "tests/exercises/answers_07.py: # TODO" in left
+        "labkit/exercises/lessons/lesson_08.py: why=" in left
+        and "tests/exercises/answers_08.py: # TODO" in left
     )
 
 
@@ -72,7 +72,7 @@ def test_what_its_cells_ask_is_described(files, lesson):
 
 
 def test_a_number_that_is_taken_is_refused(path, tmp_path):
-    with pytest.raises(ValueError, match="lesson 07 is 07_keep_the_weights_on_a_server.ipynb"):
+    with pytest.raises(ValueError, match="lesson 08 is 08_keep_the_weights_on_a_server.ipynb"):
         make(7, "Something else", tmp_path)
 
 

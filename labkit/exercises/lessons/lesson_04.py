@@ -57,7 +57,7 @@ def sync_in_one(model):
         g.copy_(mean.view_as(g))
 """,
     why="Each call costs latency, so few long tensors are faster than many short ones. "
-    "DistributedDataParallel does this with buckets of gradients (lesson 11).",
+    "DistributedDataParallel does this with buckets of gradients.",
     hints=(
         "torch.cat the flattened gradients: one tensor, one call.",
         "The sum is in your new tensor, the optimiser reads p.grad. Split the tensor by p.grad.numel() "

@@ -1,231 +1,202 @@
-"""Lesson 08, Do not wait: its prediction, exercises and questions."""
+"""Lesson 08, Keep the weights on a server: its predictions, exercises and questions."""
 
 from labkit.exercises.describe import Choice, Exercise, Lesson, Limit, Prediction, Question
-from labkit.exercises.judge import Mistake, compare
+from labkit.exercises.judge import Mistake, compare, everywhere
 from labkit.exercises.lazy_torch import torch
 
-ROUNDS = 4
-"""How often each worker comes, on average."""
+ROWS, NUMBERS = 50, 6
+"""Of the table: rows, and numbers in each."""
 
 
-def _arrivals(generator, size):
-    """Weights, an order in which every worker comes at least once, and a step size.
-
-    With two workers or more a staleness above 1 occurs: only there does it matter what it is divided by.
-    """
-    weights, order = torch.randn(5, generator=generator), []
-    while not order or (size > 2 and max(_staleness(order)) < 2):
-        often = torch.randint(1, size, ((ROUNDS - 1) * (size - 1),), generator=generator)
-        every = torch.cat([often, torch.arange(1, size)])
-        order = every[torch.randperm(len(every), generator=generator)].tolist()
-    return [(weights.clone(), order, 0.4) for _ in range(size)]
+def _weights_and_gradients(generator, size):
+    n = 4 + int(torch.randint(60, (), generator=generator))
+    return [(torch.randn(n, dtype=torch.float64, generator=generator),) for _ in range(size)]
 
 
-def _staleness(order):
-    """Of each gradient: how many updates there were since its worker's weights were sent."""
-    sent, found = {}, []
-    for version, worker in enumerate(order):
-        found.append(version - sent.get(worker, 0))
-        sent[worker] = version + 1
-    return found
+def _stepped(divisor=lambda size: size - 1, sign=-1):
+    """The weights of rank 0 after the step, with another divisor or the other sign if asked."""
+
+    def value(arguments):
+        weights, *gradients = (x for (x,) in arguments)
+        return weights + sign * sum(gradients) / divisor(len(arguments))
+
+    return value
 
 
-def _served(part_of, answered=1):
-    """What every rank returns for steps of part_of(staleness, version) of the rate; the server answers a
-    gradient with its version plus `answered`."""
-
-    def values(arguments):
-        weights, order, rate = arguments[0]
-        weights = weights.clone()
-        pulled = {worker: (0, weights.clone()) for worker in order}
-        for version, worker in enumerate(order):
-            then, theirs = pulled[worker]
-            weights -= rate * part_of(version - then, version) * (theirs - worker)
-            pulled[worker] = (version + answered, weights.clone())
-        return [weights, *(order.count(worker) for worker in range(1, len(arguments)))]
-
-    return values
-
-
-SERVE_DIVIDED = Exercise(
-    task="Rank 0 is the server; the workers' part is there. Take the gradients in the order of `order`, a "
-    "list of ranks, and divide the step `rate` of each by its staleness plus 1. Answer each with the new "
-    "weights, or with version -1 if its worker does not come again.",
+STEP_ON_SERVER = Exercise(
+    task="Rank 0 is the server. Its `x` are the weights, the `x` of every other rank is a gradient. Take one "
+    "step with learning rate 1: the weights minus the mean of the workers' gradients. Return the new weights "
+    "on every rank. Budget: one push and one answer for each worker, and no collective. Take the gradients "
+    "from whoever comes first.",
     stub="""\
-def serve_divided(weights, order, rate):
-    if rank > 0:
-        return work(lambda w: w - rank, len(weights))
-    ...  # your code: dist.recv(message, worker) for each worker of order
-    return weights
+def step_on_server(x):  # weights on rank 0, a gradient on the others
+    ...  # your code, with dist.send and dist.recv
 """,
     solution="""\
-def serve_divided(weights, order, rate):
+def step_on_server(x):
     if rank > 0:
-        return work(lambda w: w - rank, len(weights))
-    message = weights.new_empty(len(weights) + 1)
-    send_weights(range(1, world_size), weights, 0)
-    for version, worker in enumerate(order):
-        dist.recv(message, worker)
-        staleness = version - int(message[-1])
-        weights -= rate / (staleness + 1) * message[:-1]
-        more = worker in order[version + 1 :]
-        send_weights([worker], weights, version + 1 if more else -1)
+        dist.send(x, dst=0)
+        weights = torch.empty_like(x)
+        dist.recv(weights, src=0)
+        return weights
+    total, gradient = torch.zeros_like(x), torch.empty_like(x)
+    for _ in range(world_size - 1):
+        dist.recv(gradient)  # no src: whoever comes first
+        total += gradient
+    weights = x - total / (world_size - 1)
+    for worker in range(1, world_size):
+        dist.send(weights, dst=worker)
     return weights
 """,
-    why="The version comes back with the gradient, so the server need not remember who has which weights. A "
-    "fresh gradient keeps its full step, and a stale one cannot throw the weights far.",
+    why="The server does not care in which order gradients come: a sum has none, to rounding. It must have "
+    "all of them before it answers anybody.",
     hints=(
-        "Begin as `serve` does: send_weights to all workers, version 0. Then one pass over `order`, with "
-        "its index as the version.",
-        "message[-1] is the version that the gradient is for; the staleness is the index minus that. A "
-        "worker comes again if it is in order[version + 1 :].",
+        "Two roles, so an `if rank == 0`. A worker sends, then receives. The server receives R - 1 times, "
+        "then sends R - 1 times.",
+        "dist.recv(gradient) without src takes a message of any rank. Add each into a total of zeros, divide "
+        "by the number of workers.",
     ),
-    given=_arrivals,
-    uses=("send_weights", "work"),
+    given=_weights_and_gradients,
     judge=compare(
-        _served(lambda staleness, version: 1 / (staleness + 1)),
+        everywhere(_stepped()),
         Mistake(
-            "Every step has its full length. Divide it by staleness + 1.",
-            _served(lambda staleness, version: 1),
+            "You divide by the number of ranks, but the server has no gradient: divide by world_size - 1.",
+            everywhere(_stepped(lambda size: size)),
         ),
         Mistake(
-            "A fresh gradient has staleness 0, and one that is one update old has 1: divide by the staleness "
-            "plus 1.",
-            _served(lambda staleness, version: 1 / max(1, staleness)),
+            "You subtract the sum of the gradients, not their mean.", everywhere(_stepped(lambda size: 1))
         ),
+        Mistake("You add the mean. A step goes against the gradient.", everywhere(_stepped(sign=1))),
+        Mistake("These are the weights before the step.", everywhere(lambda arguments: arguments[0][0])),
         Mistake(
-            "The staleness is one too high: the weights that you answer with are those after this update, "
-            "so their version is the index plus 1.",
-            _served(lambda staleness, version: 1 / (staleness + 1), answered=0),
-        ),
-        Mistake(
-            "Each step is divided by the number of updates so far. The staleness is counted from the "
-            "version that came with the gradient.",
-            _served(lambda staleness, version: 1 / (version + 1)),
+            "A worker returns what it was given. It must receive the new weights, into a new tensor.",
+            lambda arguments: [None, *(x for (x,) in arguments[1:])],
         ),
     ),
     limits=(
-        Limit("collectives", lambda arguments: 0, "Server and workers speak by messages alone."),
+        Limit("collectives", lambda arguments: 0, "Server and workers talk in messages."),
         Limit(
             "messages",
-            lambda arguments: len(arguments) - 1 + 2 * len(arguments[0][1]),
-            "The first weights for each worker, then one message there and one back for each gradient.",
+            lambda arguments: 2 * (len(arguments) - 1),
+            "Each worker pushes once and is answered once.",
         ),
     ),
 )
 
 
-def _gossip(generator, size):
+def _table_and_ids(generator, size):
+    """The table is on rank 0, the others have zeros of its shape; some numbers come more than once."""
+    table = torch.randn(ROWS, NUMBERS, dtype=torch.float64, generator=generator)
+    share = 1 / torch.arange(1, ROWS + 1)
     given = []
-    for _ in range(size):
-        weights = torch.randn(4, generator=generator, dtype=torch.float64)
-        share = 0.5 + torch.rand(1, generator=generator, dtype=torch.float64)
-        given.append(torch.cat([weights, share]))
-    shifts = torch.randint(1, size, (size,), generator=generator).tolist()
-    to = [(rank + shift) % size for rank, shift in enumerate(shifts)]
-    return [(mine, to) for mine in given]
+    for rank in range(size):
+        ids = torch.multinomial(share, 24, replacement=True, generator=generator)
+        given.append((table if rank == 0 else torch.zeros_like(table), ids))
+    return given
 
 
-def _mixed(keep=0.5, give=0.5, mean=None):
-    """What each rank has, if it keeps and gives these parts of its share."""
-
-    def values(arguments):
-        to, held = arguments[0][1], [mine for mine, _ in arguments]
-        found = []
-        for rank, mine in enumerate(held):
-            came = [(keep * mine[-1], mine[:-1])]
-            came += [(give * held[r][-1], held[r][:-1]) for r, other in enumerate(to) if other == rank]
-            share = sum(s for s, _ in came)
-            weights = sum((w if mean else s * w) for s, w in came) / (len(came) if mean else share)
-            found.append(torch.cat([weights, share.reshape(1)]))
-        return found
-
-    return values
+def _rows(arguments):
+    return [arguments[0][0][ids] for _, ids in arguments]
 
 
-GOSSIP_ROUND = Exercise(
-    task="`mine` is a vector of weights with the rank's share behind them. Rank `r` gives half of its share, "
-    "with its weights, to rank `to[r]`; some ranks get several messages, others none. Return what each has "
-    "after it has mixed in all that came to it.",
+def _distinct_bytes(arguments):
+    return sum(8 * NUMBERS * len(ids.unique()) for _, ids in arguments[1:])
+
+
+ROWS_FROM_SERVER = Exercise(
+    task="Rank 0 holds `table`; on the other ranks it is zeros of the same shape. Return the rows `ids` of "
+    "rank 0's table on every rank, each for its own `ids`. Budget: the server sends each worker every row "
+    "once, however often its number is in `ids`. There are three messages for each worker: how many rows, "
+    "which ones, the rows.",
     stub="""\
-def gossip_round(mine, to):
-    ...  # your code: to.count(rank) messages will come
+def rows_from_server(table, ids):  # float64 [N, D] and int64 [n]
+    ...  # your code; ids.unique(return_inverse=True) helps
 """,
     solution="""\
-def gossip_round(mine, to):
-    mine, message = mine.clone(), torch.empty_like(mine)
-    mine[-1] /= 2
-    sending = dist.isend(mine.clone(), to[rank])
-    for _ in range(to.count(rank)):
-        dist.recv(message)
-        mix(mine, message)
-    sending.wait()
-    return mine
+def rows_from_server(table, ids):
+    if rank > 0:
+        touched, where = ids.unique(return_inverse=True)
+        rows = table.new_empty(len(touched), table.shape[1])
+        dist.send(torch.tensor([len(touched)]), dst=0)
+        dist.send(touched, dst=0)
+        dist.recv(rows, src=0)
+        return rows[where]
+    for _ in range(world_size - 1):
+        count = torch.empty(1, dtype=torch.int64)
+        worker = dist.recv(count)  # whoever comes first
+        wanted = torch.empty(int(count), dtype=torch.int64)
+        dist.recv(wanted, src=worker)
+        dist.send(table[wanted], dst=worker)
+    return table[ids]
 """,
-    why="Halving first makes the message and what is kept alike. What is sent must not change while it is "
-    "under way, so it is a copy. In which order messages are mixed in does not matter.",
+    why="Popular numbers are in every batch many times. `unique` sends each row once, and `where` puts the "
+    "rows back in their places; the backward pass of rows[where] adds up the gradients of a row by itself.",
     hints=(
-        "Halve mine[-1]. Then a copy of mine is the message, and mine is what you keep.",
-        "isend, because all send at once. Then dist.recv without a source, to.count(rank) times, and mix.",
+        "touched, where = ids.unique(return_inverse=True): touched[where] is ids again.",
+        "The server needs the length before it can receive the numbers: send it in a message of its own. "
+        "worker = dist.recv(count) says who it was; take the next message from that worker.",
     ),
-    given=_gossip,
-    uses=("mix",),
+    given=_table_and_ids,
     judge=compare(
-        _mixed(),
+        _rows,
         Mistake(
-            "The share that was given away was kept, too: there is more than R of it now.", _mixed(1.0, 0.5)
+            "These are rows of the rank's own table, and it is zeros: ask the server.",
+            lambda arguments: [table[ids] for table, ids in arguments],
         ),
-        Mistake("Nobody halved: halve the share before it is sent.", _mixed(1.0, 1.0)),
         Mistake(
-            "Weights count by their share: this is their plain mean. mix does it right.", _mixed(mean=True)
+            "These are the distinct rows in the order of their numbers. Put them back where ids has them: "
+            "rows[where].",
+            lambda arguments: [arguments[0][0][ids.unique()] for _, ids in arguments],
         ),
-        Mistake("The rank's own share was halved, but nothing that came was mixed in.", _mixed(0.5, 0.0)),
-        Mistake("This is what the rank had before.", lambda arguments: [mine for mine, _ in arguments]),
+        Mistake(
+            "This is the whole table. Return its rows ids.", everywhere(lambda arguments: arguments[0][0])
+        ),
     ),
     limits=(
-        Limit("collectives", lambda arguments: 0, "Gossip is messages between two."),
-        Limit("messages", lambda arguments: len(arguments), "Each rank sends one message."),
+        Limit("collectives", lambda arguments: 0, "Server and workers talk in messages."),
+        Limit(
+            "bytes",
+            _distinct_bytes,
+            "The server sends a row more than once, or one that nobody asked for: unique() the numbers.",
+        ),
+        Limit("messages", lambda arguments: 3 * (len(arguments) - 1), "How many rows, which ones, the rows."),
     ),
 )
 
 LESSON = Lesson(
     number="08",
-    title="Do not wait: asynchronous SGD",
-    predictions=(Prediction("mean_staleness", "updates"),),
-    exercises=(SERVE_DIVIDED, GOSSIP_ROUND),
+    title="Keep the weights on a server",
+    predictions=(Prediction("rows_saved", "times fewer bytes"),),
+    exercises=(STEP_ON_SERVER, ROWS_FROM_SERVER),
     questions=(
         Question(
-            "One of ten workers becomes ten times as slow. The mean staleness of all updates",
+            "32 workers, one server, a dense network. Where is the queue?",
             (
-                Choice("grows", "That worker's gradients get older, but they get fewer at the same rate."),
-                Choice("stays at 9", "Each update still makes nine gradients under way one older."),
-                Choice("falls", "The others' gradients get younger, and the slow one's make up for it."),
+                Choice("at each worker's link", "A worker sends and receives the weights once per step."),
+                Choice("at the server's link", "All 32 pulls and all 32 pushes go through it."),
+                Choice("nowhere", "The bytes of all workers together pass one link."),
             ),
             right="b",
         ),
         Question(
-            "When does it pay not to wait?",
+            "The optimiser has momentum. Where are its buffers?",
             (
-                Choice("always", "With workers that are alike it gains little, and gradients are stale."),
+                Choice("on every worker", "A worker computes gradients. It never takes a step."),
+                Choice("on the server that has the weights", "The optimiser runs where the weights are."),
                 Choice(
-                    "when some workers are much slower than others",
-                    "A server that waits is as slow as the slowest; the others' time is lost.",
+                    "nowhere, it needs SGD", "The server can run any optimiser: it sees the mean gradient."
                 ),
-                Choice("when the step is long", "Stale gradients need shorter steps than fresh ones."),
             ),
             right="b",
         ),
         Question(
-            "A rank of a gossip sends its weights and keeps its whole share. What goes wrong?",
+            "An embedding has a billion rows, a batch touches a thousand. What suits it?",
             (
-                Choice("Nothing.", "Whoever sends often would then count for more than others."),
-                Choice(
-                    "The shares no longer add up to R, and the mean moves.",
-                    "Half given and half kept: only then is the sum of share times weights what it was.",
-                ),
-                Choice("Somebody waits for ever.", "Messages are as many as before; what they say is wrong."),
+                Choice("all-reduce of its gradient", "Almost all of the bytes would be zeros."),
+                Choice("one row per rank", "Any rank may need any row."),
+                Choice("servers that are asked for rows", "Only the touched rows travel, both ways."),
             ),
-            right="b",
+            right="c",
         ),
     ),
 )

@@ -8,7 +8,7 @@ def wrong_slots(found, stages: int, microbatches: int, room: int, most: int) -> 
     """The first thing that is wrong with them, in a sentence, or "".
 
     They must be slots for so many stages, do every pass in a possible order, store at most `room`
-    micro-batches on a rank, and end within `most` slots if each pass takes one. Lesson 15 asks for them.
+    micro-batches on a rank, and end within `most` slots if each pass takes one. Lesson 17 asks for them.
     """
     if not _are_slots(found):
         return f"A list of slots for each stage was expected, of Forward(m) and Backward(m); it is {found!r}."

@@ -1,4 +1,4 @@
-"""Gradients used per second against the number of backup workers: where the best is. Lesson 09."""
+"""Gradients used per second against the number of backup workers: where the best is. Lesson 11."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""Distance from the minimum, update by update: what converges, and what does not. Lesson 08."""
+"""Distance from the minimum, update by update: what converges, and what does not. Lesson 10."""
 
 from collections.abc import Mapping, Sequence
 

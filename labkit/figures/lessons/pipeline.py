@@ -1,4 +1,4 @@
-"""A pipeline: which micro-batch each stage works on when, and how many it stores. Drawn in lesson 15."""
+"""A pipeline: which micro-batch each stage works on when, and how many it stores. Drawn in lesson 17."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which messages of a ring cross the network, for several ways to place the ranks. Drawn in lesson 18."""
+"""Which messages of a ring cross the network, for several ways to place the ranks. Drawn in lesson 24."""
 
 from math import cos, pi, sin
 

@@ -1,4 +1,4 @@
-"""What waiting for the slowest costs: the time of a step against the number of workers. Lesson 09."""
+"""What waiting for the slowest costs: the time of a step against the number of workers. Lesson 11."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""How stale gradients are: their distribution, and which worker's they are. Lesson 08."""
+"""How stale gradients are: their distribution, and which worker's they are. Lesson 10."""
 
 from collections.abc import Mapping, Sequence
 

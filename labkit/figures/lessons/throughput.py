@@ -1,4 +1,4 @@
-"""How much is computed per second by so many workers: predicted and simulated. Lesson 07."""
+"""How much is computed per second by so many workers: predicted and simulated. Lesson 08."""
 
 from collections.abc import Mapping, Sequence
 

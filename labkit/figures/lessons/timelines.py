@@ -1,4 +1,4 @@
-"""Several runs on one axis of time, one below the other: who computed and who waited in each. Lesson 07."""
+"""Several runs on one axis of time, one below the other: who computed and who waited in each. Lesson 08."""
 
 from __future__ import annotations
 

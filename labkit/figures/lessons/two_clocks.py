@@ -1,4 +1,4 @@
-"""One training by two clocks: loss over updates, and over time. Lesson 08."""
+"""One training by two clocks: loss over updates, and over time. Lesson 10."""
 
 from collections.abc import Mapping, Sequence
 

@@ -19,7 +19,7 @@ def pipeline_violations(
     Passes that are missing, done twice, or of a micro-batch that does not exist; backward before forward;
     neighbours that take micro-batches in different orders; deadlock; at last a stage that stores the
     activations of more than `room` micro-batches, one number or one per stage. `step` of a Violation is the
-    slot. Built in lesson 15.
+    slot. Built in lesson 17.
     """
     found = [*_wrong_passes(slots, microbatches)] or [*_backward_first(slots)]
     found = found or [_in_slots(one) for one in violations(pipeline_schedule(slots))]

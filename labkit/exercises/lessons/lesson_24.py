@@ -101,7 +101,7 @@ def ring_order(hosts):
 )
 
 LESSON = Lesson(
-    "18",
+    "24",
     "Run on real machines",
     predictions=(Prediction("in_turn", "times as many"),),
     exercises=(LOCAL_RANK, RING_ORDER),

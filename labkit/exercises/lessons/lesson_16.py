@@ -1,4 +1,4 @@
-"""Lesson 14, Cut inside a layer: its prediction, exercises and questions."""
+"""Lesson 16, Cut inside a layer: its prediction, exercises and questions."""
 
 from labkit.exercises.describe import Answers, Choice, Exercise, Lesson, Limit, Prediction, Question
 from labkit.exercises.judge import Mistake, compare, everywhere, numbers
@@ -169,7 +169,7 @@ def split_cross_entropy(scores, target):
 )
 
 LESSON = Lesson(
-    number="14",
+    number="16",
     title="Cut inside a layer: tensor parallelism",
     predictions=(Prediction("block_all_reduces", "all-reduces"),),
     exercises=(MY_HEADS, SPLIT_CROSS_ENTROPY),

@@ -1,4 +1,4 @@
-"""Answers to the exercises of lesson 18."""
+"""Answers to the exercises of lesson 24."""
 
 WRONG = {
     "local_rank_of": {

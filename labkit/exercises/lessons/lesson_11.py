@@ -1,4 +1,4 @@
-"""Lesson 09, Live with stragglers: its prediction, exercises and questions."""
+"""Lesson 11, Live with stragglers: its prediction, exercises and questions."""
 
 from itertools import combinations
 
@@ -151,7 +151,7 @@ def first_mean(mine, needed, late, seconds):
 )
 
 LESSON = Lesson(
-    number="09",
+    number="11",
     title="Live with stragglers",
     predictions=(Prediction("slowest_of_100", "s"),),
     exercises=(MEAN_STEP, FIRST_MEAN),

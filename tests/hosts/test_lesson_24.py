@@ -1,4 +1,4 @@
-"""Lesson 18 passes on two hosts; where there are none it is one lesson among others (`make test`)."""
+"""Lesson 24 passes on two hosts; where there are none it is one lesson among others (`make test`)."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.hosts, pytest.mark.timeout(400)]
 def test_it_passes_on_two_hosts(box):
     nbval = ["-m", "pytest", "-q", "--nbval", "--nbval-cell-timeout=120", "-p", "no:cacheprovider"]
     done = subprocess.run(
-        [sys.executable, *nbval, lesson("18")],
+        [sys.executable, *nbval, lesson("24")],
         cwd=NOTEBOOKS.parent,
         env=os.environ | {"LABKIT_HOSTS": "miriad2a:2,miriad2b:2"},
         stdout=subprocess.PIPE,
