@@ -20,7 +20,7 @@ PIP = $(VENV)/bin/python -m pip --disable-pip-version-check
 INSTALL = $(PIP) install --quiet --constraint constraints.txt
 ACTIVATE = . $(VENV)/bin/activate
 
-.PHONY: help install dev lab test test-all docs coverage faults nightly constraints clean
+.PHONY: help install dev lab quick test test-all docs coverage faults nightly constraints clean
 .DEFAULT_GOAL = help
 
 help: ## this list
@@ -58,7 +58,10 @@ $(TESTABLE): $(INSTALLED)
 lab: $(INSTALLED) ## open JupyterLab on the lessons
 	@$(ACTIVATE) && exec python -m labkit.commands lab --ServerApp.root_dir=notebooks $(LAB_ARGS)
 
-test: $(TESTABLE) ## what any machine can run, in under 15 minutes on 2 cores
+quick: $(TESTABLE) ## style, types, layers, and the tests that start no ranks: about a minute
+	@$(ACTIVATE) && exec python tests/run_parts.py quick
+
+test: $(TESTABLE) ## what any machine can run, in under 9 minutes on 2 cores
 	@$(ACTIVATE) && exec python tests/run_parts.py test
 
 test-all: test ## that, and what takes longer, root, a browser or other environments

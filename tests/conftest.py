@@ -1,12 +1,48 @@
-"""Labs that tests share: one per world size, started when first asked for, ended with the session."""
+"""Labs that tests share, one per world size; and which tests are a sample of many.
+
+A test that runs at several world sizes, or over a long table, asserts the same property each time. `make
+test` runs a part of those, drawn by their names, so that all sizes and rows come up somewhere; the others
+carry the marker `slow` and run in `make test-all`.
+"""
 
 import os
+import zlib
+from collections.abc import Sequence
 
 import pytest
 
 from tests.environments import other_mpi  # noqa: F401, a fixture
 
 os.environ.setdefault("LABKIT_SPARE", "0")  # tests that want spare ranks say so; others need the cores
+
+
+WORLD_SIZE = ("lab", "ranks", "size", "n")
+"""What tests call the parameter that is their world size."""
+AT_ONCE = 2
+"""World sizes at which `make test` runs a test of ranks."""
+
+
+def drawn(name: str, choices: Sequence, count: int) -> list:
+    """So many of the choices, by the checksum of a name: the same in every run."""
+    first, step = zlib.crc32(name.encode()), max(1, len(choices) // count)
+    return [choices[(first + step * n) % len(choices)] for n in range(min(count, len(choices)))]
+
+
+def pytest_collection_modifyitems(items):
+    """What needs ranks is marked so; of the world sizes of each such test some are for `make test`."""
+    at_sizes: dict[str, list] = {}
+    for item in items:
+        if "labs" not in getattr(item, "fixturenames", ()):
+            continue
+        item.add_marker(pytest.mark.ranks)
+        given = dict(item.callspec.params) if hasattr(item, "callspec") else {}
+        if any(isinstance(given.pop(name, None), int) for name in WORLD_SIZE):
+            at_sizes.setdefault(f"{item.nodeid.split('[')[0]} {given}", []).append(item)
+    for name, found in at_sizes.items():
+        now = drawn(name, found, AT_ONCE)
+        for item in found:
+            if item not in now:
+                item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")

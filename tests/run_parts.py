@@ -1,5 +1,6 @@
-"""Run the parts of the test suite, each within its budget of minutes.
+"""Run the parts of the test suite, each within its budget of minutes, and say where the time went.
 
+python tests/run_parts.py quick       style, types, layers and all tests that start no ranks
 python tests/run_parts.py test        what any machine can run
 python tests/run_parts.py test-all    what comes on top: takes longer, or needs more than a bare machine
 python tests/run_parts.py coverage    the tests again, measured
@@ -14,7 +15,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass, replace
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -31,72 +34,97 @@ class Part:
     name: str
     minutes: float
     command: tuple[str, ...]
+    environment: dict[str, str] = field(default_factory=dict)
 
 
 def pytest(*arguments: str) -> tuple[str, ...]:
     return ("-m", "pytest", *arguments)
 
 
-NOTEBOOKS = Part("notebooks", 8, pytest("--nbval", "--nbval-cell-timeout=120", "notebooks"))
-
 EVERYWHERE = " and ".join(f"not {marker}" for marker in ELSEWHERE)
-UNIT = Part("unit", 8.5, pytest("tests", "--ignore=tests/faults", "--ignore=tests/mpi", "-m", EVERYWHERE))
-MPI = Part("mpi", 2.9, pytest("tests/mpi", "-m", EVERYWHERE))
-FAULTS = Part("faults", 4.1, pytest("tests/faults", "-s", "-m", EVERYWHERE))
+UNIT = ("tests", "--ignore=tests/faults", "--ignore=tests/mpi")
+NOTEBOOKS = Part("notebooks", 5, pytest("--nbval", "--nbval-cell-timeout=120", "notebooks"))
+RANKS = Part("ranks", 6, pytest(*UNIT, "-m", f"ranks and {EVERYWHERE}"))
+MPI = Part("mpi", 2, pytest("tests/mpi", "-m", EVERYWHERE))
+FAULTS = Part("faults", 2.5, pytest("tests/faults", "-s", "-m", EVERYWHERE))
+
+# Parts in one tuple run at the same time: none of them starts ranks, which want the cores to themselves.
+QUICK = (
+    Part("pure", 3, pytest(*UNIT, "-m", f"not ranks and {EVERYWHERE}")),
+    Part("style", 1, ("-m", "ruff", "check")),
+    Part("format", 1, ("-m", "ruff", "format", "--check")),
+    Part("types", 2, ("-m", "mypy")),
+    Part("layers", 1, ("-c", "from importlinter.cli import lint_imports_command as lint; lint()")),
+)
+
+SPHINX = ("-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", ".ci/docs", "build/site")
 
 
 def measured(part: Part, minutes: float) -> Part:
     """The same part, keeping what it ran of labkit; slower."""
-    return Part(f"{part.name}, measured", minutes, ("-m", "coverage", "run", *part.command))
+    name, command = f"{part.name}, measured", ("-m", "coverage", "run", *part.command)
+    return Part(name, minutes, command, {"PYTHONPATH": str(ROOT)})
 
 
-PARTS = {
-    "test": (
-        Part("style", 0.2, ("-m", "ruff", "check")),
-        Part("format", 0.2, ("-m", "ruff", "format", "--check")),
-        Part("types", 1, ("-m", "mypy")),
-        Part("layers", 0.5, ("-c", "import sys; from importlinter.cli import lint_imports_command as c; c()")),
-        UNIT,
-        MPI,
-        FAULTS,
-        replace(NOTEBOOKS, minutes=5),
-    ),
+PARTS: dict[str, tuple[tuple[Part, ...], ...]] = {
+    "quick": (QUICK,),
+    "test": (QUICK, (RANKS,), (MPI,), (FAULTS,), (NOTEBOOKS,)),
     "test-all": (
-        Part("browser", 4, pytest("tests", "-m", "browser")),
-        Part("docs", 2, ("-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", ".ci/docs", "build/site")),
-        Part("slow", 16, pytest("tests", "-m", "slow")),
-        Part("hosts", 8, pytest("tests", "-m", "hosts")),
-        Part("slurm", 7, pytest("tests", "-m", "slurm")),
-        Part("othermpi", 13, pytest("tests", "-m", "othermpi")),
-        replace(NOTEBOOKS, name="notebooks, once more", minutes=5),
+        (Part("browser", 4, pytest("tests", "-m", "browser")),),
+        (
+            Part(
+                "docs",
+                2,
+                ("-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", ".ci/docs", "build/site"),
+            ),
+        ),
+        (Part("slow", 18, pytest("tests", "-m", "slow")),),
+        (Part("hosts", 8, pytest("tests", "-m", "hosts")),),
+        (Part("slurm", 7, pytest("tests", "-m", "slurm")),),
+        (Part("othermpi", 8, pytest("tests", "-m", "othermpi")),),
+        (replace(NOTEBOOKS, name="notebooks, once more"),),
     ),
-    "faults": (FAULTS,),
+    "faults": ((Part("faults", 6, pytest("tests/faults", "-s", "-m", "not nightly")),),),
     "coverage": (
-        measured(UNIT, 15),
-        measured(MPI, 6),
-        measured(FAULTS, 8),
-        measured(NOTEBOOKS, 12),
-        measured(Part("benchmarks", 0, pytest("tests/commands/bench", "-m", "slow")), 6),
-        Part("what was measured", 1, ("-m", "coverage", "combine", "--quiet")),
-        Part("at least 90 %", 1, ("-m", "coverage", "report")),
+        (measured(replace(QUICK[0]), 4),),
+        (measured(RANKS, 12),),
+        (measured(MPI, 5),),
+        (measured(FAULTS, 6),),
+        (measured(NOTEBOOKS, 12),),
+        (measured(Part("slow", 0, pytest("tests", "-m", "slow")), 30),),
+        (Part("what was measured", 1, ("-m", "coverage", "combine", "--quiet")),),
+        (Part("at least 90 %", 1, ("-m", "coverage", "report")),),
     ),
     "nightly": (
-        Part("soaks", 60, pytest("tests", "-s", "-m", "nightly")),
-        *(replace(NOTEBOOKS, name=f"notebooks, time {n} of 20") for n in range(1, 21)),
-        Part("benchmarks", 75, ("-m", "labkit.commands", "bench")),
+        (Part("soaks", 60, pytest("tests", "-s", "-m", "nightly")),),
+        *((replace(NOTEBOOKS, name=f"notebooks, time {n} of 20"),) for n in range(1, 21)),
+        (Part("benchmarks", 75, ("-m", "labkit.commands", "bench")),),
     ),
 }
 
 
-def run(part: Part, report: Path) -> tuple[float, str]:
-    """Seconds that the part took, and what became of it: "passed", or why not."""
+@dataclass(frozen=True)
+class Ran:
+    """What became of a part: "passed", or why not; `cases` are its tests."""
+
+    part: Part
+    seconds: float
+    verdict: str
+    cases: tuple[ElementTree.Element, ...] = ()
+
+
+def run(part: Part, folder: Path, output: int | None = None) -> Ran:
+    """Run a part to its end, or to the end of its budget."""
+    report = folder / f"{part.name}.xml"
     junit = (f"--junitxml={report}",) if "pytest" in part.command else ()
     start = time.monotonic()
     process = subprocess.Popen(
         [sys.executable, *part.command, *junit],
         cwd=ROOT,
-        env={"LABKIT_SPARE": "0"} | os.environ,  # two cores are busy enough with the ranks that run
+        env={"LABKIT_SPARE": "0"} | os.environ | part.environment,  # two cores are busy enough with ranks
         stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT if output else None,
         start_new_session=True,
     )
     try:
@@ -106,7 +134,8 @@ def run(part: Part, report: Path) -> tuple[float, str]:
         verdict = "over budget"
     finally:
         stop(process)
-    return time.monotonic() - start, verdict
+    cases = tuple(ElementTree.parse(report).iter("testcase")) if report.exists() else ()
+    return Ran(part, time.monotonic() - start, verdict, cases)
 
 
 def stop(process: subprocess.Popen, patience: float = 20) -> None:
@@ -120,35 +149,53 @@ def stop(process: subprocess.Popen, patience: float = 20) -> None:
                 continue
 
 
-def cases(reports: list[Path]) -> list[ElementTree.Element]:
-    parsed = (ElementTree.parse(report) for report in reports if report.exists())
-    return [case for report in parsed for case in report.iter("testcase")]
+def run_at_once(parts: tuple[Part, ...], folder: Path) -> list[Ran]:
+    """Run parts at the same time; each prints when it has ended."""
+
+    def one(part: Part) -> Ran:
+        with tempfile.TemporaryFile("w+") as output:
+            ran = run(part, folder, output.fileno())
+            output.seek(0)
+            print(f"\n{part.name}\n{output.read()}", flush=True)
+        return ran
+
+    with ThreadPoolExecutor(len(parts)) as pool:
+        return list(pool.map(one, parts))
 
 
-def summary(ran: list[tuple[Part, float, str]], tests: list[ElementTree.Element]) -> str:
+def summary(ran: list[Ran]) -> str:
+    """The table of parts, where the time went, and how many tests there were."""
+    cases = [case for part in ran for case in part.cases]
     lines = ["", f"{'part':24}{'minutes':>8}{'budget':>8}"]
-    lines += [f"{part.name:24}{took / 60:8.1f}{part.minutes:8.1f}  {verdict}" for part, took, verdict in ran]
-    times = [(float(test.get("time", 0)), f"{test.get('classname')}::{test.get('name')}") for test in tests]
-    lines += ["", "The slowest ten tests, in seconds:"]
-    lines += [f"{seconds:8.1f}  {name}" for seconds, name in sorted(times, reverse=True)[:10]]
-    kinds = [{child.tag for child in test} for test in tests]
+    lines += [f"{r.part.name:24}{r.seconds / 60:8.1f}{r.part.minutes:8.1f}  {r.verdict}" for r in ran]
+    files: Counter[str] = Counter()
+    tests: Counter[str] = Counter()
+    for case in cases:
+        file, seconds = str(case.get("classname")), float(case.get("time", 0))
+        files[file] += seconds
+        tests[f"{file}::{case.get('name')}"] += seconds
+    for what, times in (("files", files), ("tests", tests)):
+        lines += ["", f"The slowest twenty {what}, in seconds:"]
+        lines += [f"{seconds:8.1f}  {name}" for name, seconds in times.most_common(20)]
+    kinds = [{child.tag for child in case} for case in cases]
     failed = sum(bool(kind & {"failure", "error"}) for kind in kinds)
     skipped = sum("skipped" in kind for kind in kinds)
-    lines += ["", f"{len(tests) - failed - skipped} passed, {failed} failed, {skipped} skipped"]
+    lines += ["", f"{len(cases) - failed - skipped} passed, {failed} failed, {skipped} skipped"]
     return "\n".join(lines)
 
 
-def main(parts: tuple[Part, ...]) -> int:
+def main(stages: tuple[tuple[Part, ...], ...]) -> int:
     """Run all parts, even after one failed, so that one run tells everything; 0 if each passed in time."""
-    ran = []
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ["LABKIT_PROGRESS"] = folder  # what the user has predicted would be printed in lessons
-        reports = [Path(folder, f"{number}.xml") for number in range(len(parts))]
-        for part, report in zip(parts, reports, strict=True):
-            print(f"\n{part.name}: {part.minutes} minutes at most", flush=True)
-            ran.append((part, *run(part, report)))
-        print(summary(ran, cases(reports)), flush=True)
-    return int(any(verdict != "passed" for _, _, verdict in ran))
+    ran: list[Ran] = []
+    with tempfile.TemporaryDirectory() as name:
+        os.environ["LABKIT_PROGRESS"] = name  # what the user has predicted would be printed in lessons
+        for parts in stages:
+            for part in parts:
+                print(f"\n{part.name}: {part.minutes} minutes at most", flush=True)
+            several = len(parts) > 1
+            ran += run_at_once(parts, Path(name)) if several else [run(parts[0], Path(name))]
+    print(summary(ran), flush=True)
+    return int(any(part.verdict != "passed" for part in ran))
 
 
 if __name__ == "__main__":

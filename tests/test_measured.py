@@ -13,6 +13,8 @@ import pytest
 
 from tests.measured import _write
 
+pytestmark = pytest.mark.nightly  # it tests what tests
+
 ROOT = Path(__file__).parent.parent
 FUNCTIONS = 3000
 SETTINGS = "[run]\nparallel = true\nplugins = tests.measured\ndata_file = {folder}/data\n"

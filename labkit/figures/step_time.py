@@ -24,7 +24,7 @@ def step_time(traces: Mapping[str, Trace], steps: int = 1, title: str | None = N
     many steps of training a trace holds; the times are those of one. Communication that is hidden behind
     compute counts as compute. `title`: if not given, how much of the time is not compute.
     """
-    if isinstance(traces, Trace):
+    if not isinstance(traces, Mapping):
         bars = {f"rank {rank}": spent for rank, spent in enumerate(time_spent(traces))}
         colours = [rank_colour(rank) for rank in range(traces.world_size)]
     else:
@@ -58,7 +58,7 @@ def _mean(ranks):
 
 
 def _finding(traces, bars, steps):
-    if isinstance(traces, Trace):
+    if not isinstance(traces, Mapping):
         start, end = extent(traces)
         whole = (end - start) * len(bars)
         computed = sum(spent["compute"] for spent in bars.values())

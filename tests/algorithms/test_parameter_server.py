@@ -107,6 +107,8 @@ def test_synchronous_on_8_ranks(labs, ask, servers):
     assert max(found[servers:]) < 1e-12
 
 
+@pytest.mark.slow
+@pytest.mark.ranks
 def test_through_gloo(ask):
     lab = Lab(plan(3, backend="gloo"))
     try:

@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 import yaml
 
-from labkit.launch.hosts import ssh
+from labkit.launch.hosts import names
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "cluster" / "containers"
@@ -32,7 +32,7 @@ def test_it_holds_to_the_schema_of_compose(tmp_path):
 
 
 def test_every_host_of_the_lab_is_a_service_of_that_name():
-    named = [host.name for host in ssh.parse(SERVICES["notebook"]["environment"]["LABKIT_HOSTS"])]
+    named = [host.name for host in names.parse(SERVICES["notebook"]["environment"]["LABKIT_HOSTS"])]
     assert named == [name for name in SERVICES if name != "notebook"]
     assert all(SERVICES[name]["hostname"] == name for name in SERVICES)
     assert set(SERVICES["notebook"]["depends_on"]) == set(named)

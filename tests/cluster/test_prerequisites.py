@@ -54,7 +54,7 @@ def test_supported_machines():
         (LINUX._replace(machine="aarch64"), "impi", "x86_64 only", "MPI=mpich"),
         (MAC, "impi", "Linux on x86_64 only", "MPI=mpich"),
         (MAC._replace(machine="x86_64"), "mpich", "x86_64", "Linux machine"),
-        (MAC._replace(macos=(13, 6)), "mpich", "macOS 15.6", "Linux machine"),
+        (MAC._replace(macos=(13, 6)), "mpich", "macOS 13.6", "Linux machine"),
     ],
 )
 def test_other_machines(machine, mpi, found, fix):

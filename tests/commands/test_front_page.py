@@ -121,6 +121,8 @@ def test_an_installed_wheel_brings_the_lessons(tmp_path):
     run(sys.executable, "-m", "venv", venv)
     run(*pip, "--python", venv / "bin" / "python", "install", "--no-deps", *tmp_path.glob("*.whl"))
     folder.mkdir()
-    code = "from pathlib import Path; from labkit import front_page; front_page.provide_lessons(Path())"
+    code = (
+        "from pathlib import Path; from labkit.commands import front_page; front_page.provide_lessons(Path())"
+    )
     run(venv / "bin" / "python", "-c", code, cwd=folder)
     assert [path.name for path in sorted(folder.iterdir())] == [path.name for path in LESSONS]

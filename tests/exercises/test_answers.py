@@ -9,6 +9,7 @@ import pytest
 
 from labkit.exercises.catalogue import LESSONS, exercise_named
 from labkit.exercises.grade import grade
+from tests.conftest import drawn
 
 TABLES = [
     import_module(f"tests.exercises.{p.stem}") for p in sorted(Path(__file__).parent.glob("answers_*.py"))
@@ -22,17 +23,16 @@ IDS = {
 SEED = os.environ.get("LABKIT_ANSWERS_SEED")
 each_exercise = pytest.mark.parametrize("name", EXERCISES, ids=IDS.get)
 
-AT_ONCE = 5
-"""So many answers of an exercise are tried by `make test`, the others with what is slow."""
 
-
-def cases(table):
+def cases(table, at_once):
+    """Every answer of the table; so many of an exercise are tried by `make test`, the others are slow."""
     return [
         pytest.param(
-            name, label, id=f"{IDS.get(name, name)}: {label}", marks=[pytest.mark.slow] * (place >= AT_ONCE)
+            name, label, id=f"{IDS.get(name, name)}: {label}", marks=[pytest.mark.slow] * (label not in now)
         )
         for name, answers in table.items()
-        for place, label in enumerate(answers)
+        for now in [drawn(name, list(answers), at_once)]
+        for label in answers
     ]
 
 
@@ -84,13 +84,13 @@ def test_the_solution_passes(verdict, name):
     assert told.text.startswith(f"solved: {name} is right on every rank")
 
 
-@pytest.mark.parametrize(("name", "label"), cases(RIGHT))
+@pytest.mark.parametrize(("name", "label"), cases(RIGHT, 1))
 def test_a_right_answer_in_another_style_passes(verdict, name, label):
     told = verdict(name, function(name, RIGHT[name][label]))
     assert told.solved, why(told)
 
 
-@pytest.mark.parametrize(("name", "label"), cases(WRONG))
+@pytest.mark.parametrize(("name", "label"), cases(WRONG, 2))
 def test_a_wrong_answer_is_told_what_is_wrong(verdict, name, label):
     body, sentence = WRONG[name][label]
     told = verdict(name, function(name, body))

@@ -12,12 +12,27 @@ from labkit import LabError, launch
 from labkit.lab.cell import CellError, follow, interrupts_noted
 from labkit.lab.lab import Lab
 from labkit.launch import keeper, processes
+from tests.conftest import drawn
 
 from . import table, written
 from .table import ACTIVITIES, CELLS, FAULTS, GLOO, IDLE, IDLE_FAULTS, ITSELF, LEAVES
 from .written import Row, first_line
 
 rows: list[Row] = []
+
+
+def sample(table, count=1):
+    """The rows of a table as parameters: so many for `make test`, the others slow. `make faults` runs all."""
+    now = drawn("faults", list(table), count)
+    return [pytest.param(row, id=str(row), marks=[pytest.mark.slow] * (row not in now)) for row in table]
+
+
+def struck_while_doing():
+    """Each fault with each activity; in `make test` each activity once, and so each fault at least once."""
+    for place, doing in enumerate(ACTIVITIES):
+        for turn, fault in enumerate(FAULTS):
+            later = turn != place % len(FAULTS)
+            yield pytest.param(fault, doing, id=f"{fault}-{doing}", marks=[pytest.mark.slow] * later)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -65,8 +80,7 @@ def strike(lab, fault):
     vital[fault.victim].send_signal(getattr(signal, fault.signal))
 
 
-@pytest.mark.parametrize("doing", ACTIVITIES)
-@pytest.mark.parametrize("fault", FAULTS, ids=str)
+@pytest.mark.parametrize(("fault", "doing"), list(struck_while_doing()))
 def test_fault_while_a_cell_runs(labs, fault, doing):
     lab, struck = labs(2), []
     if "DDP" in doing:
@@ -92,7 +106,7 @@ def test_fault_while_a_cell_runs(labs, fault, doing):
     rows.append(Row(str(fault), doing, first_line(caught.value), seconds, after))
 
 
-@pytest.mark.parametrize("fault", IDLE_FAULTS, ids=str)
+@pytest.mark.parametrize("fault", sample(IDLE_FAULTS))
 def test_fault_while_idle(labs, fault):
     lab = labs(2)
     start = time.monotonic()
@@ -105,7 +119,7 @@ def test_fault_while_idle(labs, fault):
     rows.append(Row(str(fault), IDLE, first_line(caught.value), seconds, next_cell_runs(lab)))
 
 
-@pytest.mark.parametrize("name", CELLS)
+@pytest.mark.parametrize("name", sample(CELLS, len(CELLS) // 2))
 def test_cell_that_goes_wrong(labs, name):
     code, says = CELLS[name]
     lab, start = labs(2), time.monotonic()
@@ -138,7 +152,7 @@ QUIET = {
 
 
 @pytest.mark.parametrize("seconds", [4, pytest.param(30, marks=pytest.mark.nightly)])
-@pytest.mark.parametrize("doing", QUIET)
+@pytest.mark.parametrize("doing", sample(QUIET))
 def test_no_false_alarm(labs, doing, seconds):
     start = time.monotonic()
     run(labs(2), QUIET[doing].replace("SECONDS", str(seconds)))
@@ -153,7 +167,7 @@ def gloo(spare_ranks):
     lab.stop()
 
 
-@pytest.mark.parametrize("row", GLOO)
+@pytest.mark.parametrize("row", sample(GLOO))
 def test_what_ends_ranks_that_wait_in_gloo(gloo, row):
     fault, _, doing = row.partition(", ")
     code, limit = (ACTIVITIES[doing], 2.0) if doing else (CELLS[fault][0], 3.0)

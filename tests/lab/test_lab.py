@@ -14,6 +14,8 @@ from labkit import LabError, launch
 from labkit.lab.lab import Lab
 from labkit.launch import processes
 
+pytestmark = pytest.mark.ranks
+
 
 def gone_within(lab_id: str, seconds: float) -> bool:
     deadline = time.monotonic() + seconds
@@ -92,7 +94,9 @@ PLAIN_PROCESS = textwrap.dedent("""
 """)
 
 
-@pytest.mark.parametrize("end", ["exit", "SIGTERM", "SIGKILL"])
+@pytest.mark.parametrize(
+    "end", [*(pytest.param(e, marks=pytest.mark.slow) for e in ("exit", "SIGTERM")), "SIGKILL"]
+)
 def test_no_process_outlives_its_owner(end):
     mode = "exit" if end == "exit" else "wait"
     owner = subprocess.Popen(

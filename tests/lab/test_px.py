@@ -131,6 +131,7 @@ def test_trace_needs_somebody_who_waits(labs, shell):
         PxMagics(shell, labs(2)).cell_px("--trace --noblock", "1")
 
 
+@pytest.mark.ranks
 def test_a_stopped_lab_says_so(shell):
     from labkit import launch
     from labkit.lab.lab import Lab

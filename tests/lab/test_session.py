@@ -6,6 +6,8 @@ import labkit
 from labkit import LabError
 from tests.lab.test_lab import gone_within
 
+pytestmark = pytest.mark.ranks
+
 
 def test_start_returns_the_running_lab_and_resizes_it(ask):
     lab = labkit.start(2)

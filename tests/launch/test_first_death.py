@@ -80,6 +80,7 @@ def test_it_waits_without_the_processor(sleepers):
     assert watch.is_alive() and time.process_time() - before < 0.1
 
 
+@pytest.mark.ranks
 @pytest.mark.timeout(90)
 def test_in_a_notebook_too_the_rank_is_named():
     """There ipyparallel learns of the end of mpiexec at once, and removes its report."""

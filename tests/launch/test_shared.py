@@ -11,9 +11,11 @@ import pytest
 from labkit.launch import keeper, processes
 from labkit.launch.shared import SERVER
 
+pytestmark = pytest.mark.ranks
+
 KERNEL = """
 import sys, time, labkit
-from labkit import cell
+from labkit.lab import cell
 from labkit import LabError
 
 def run(code):

@@ -15,6 +15,8 @@ from labkit.lab.cell import follow
 from labkit.lab.lab import Lab
 from labkit.launch import keeper, processes, spare, spare_maker
 
+pytestmark = pytest.mark.ranks
+
 
 def wait_until(true, seconds=60.0):
     deadline = time.monotonic() + seconds

@@ -5,6 +5,8 @@ import pytest
 from .launches import Launches
 from .table import Case
 
+pytestmark = pytest.mark.nightly  # it tests what tests
+
 NAMES = ("passes", "fails_on_one_rank", "hangs_on_one_rank", "dies_on_one_rank", "passes_after_all_that")
 
 

@@ -1,12 +1,15 @@
 """Every verb of torch.distributed at 2, 3 and 4 ranks, checked mode off, and at 3 ranks on.
 
 Each case is a function in `cases_*.py`. All cases of a world size share one launch of ranks; each is a
-test of its own here. Data is fresh in each run: `LABKIT_TEST_SEED` repeats one.
+test of its own here. `make test` runs it at one size, drawn by its name, and in checked mode, `make test-all`
+at the others. Data is fresh in each run: `LABKIT_TEST_SEED` repeats one.
 """
 
 from pathlib import Path
 
 import pytest
+
+from tests.conftest import drawn
 
 from .launches import selects
 from .table import MODULES, load
@@ -19,7 +22,9 @@ def rows():
     for size, checked in MODES:
         for case in filter(selects(size, checked), table.values()):
             mode = "-checked" if checked else ""
-            marks = [pytest.mark.nightly] if case.nightly else []
+            sizes = [n for n, _ in MODES[:3] if selects(n, False)(case)]
+            later = not checked and size not in drawn(case.name, sizes, 1)
+            marks = [pytest.mark.nightly] if case.nightly else [pytest.mark.slow] * later
             yield pytest.param(case.name, size, checked, id=f"{size}{mode}-{case.name}", marks=marks)
 
 

@@ -36,7 +36,7 @@ def pipeline(traces: Trace | Mapping[str, Trace], title: str | None = None) -> F
     Below, the memory strip: the micro-batches that each rank stores, with the most at the right. `title`: if
     not given, the idle share and the most that a rank stores. Returns a Figure.
     """
-    shown = {"": traces} if isinstance(traces, Trace) else traces
+    shown = traces if isinstance(traces, Mapping) else {"": traces}
     ranks = max(trace.world_size for trace in shown.values())
     lane = min(LANE, TALLEST / ranks)
     ratios = [LANE, STRIP] * len(shown)

@@ -8,6 +8,8 @@ from labkit.commands.__main__ import main
 from labkit.commands.bench.all import BENCHMARKS, tables
 from labkit.commands.bench.machine import heading
 
+pytestmark = pytest.mark.ranks
+
 
 def measured(tmp_path, *arguments):
     file = tmp_path / "found.json"

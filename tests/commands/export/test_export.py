@@ -54,12 +54,13 @@ def test_the_bare_environment_has_torch_and_no_labkit(bare, tmp_path):
 
 
 LESSONS = [
-    pytest.param("01", 4),
-    pytest.param("02", 3, marks=pytest.mark.slow),
+    pytest.param("01", 4, marks=pytest.mark.slow),
+    pytest.param("02", 3),
     pytest.param("04", 4, marks=pytest.mark.slow),
 ]
 
 
+@pytest.mark.ranks
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("way", [under_mpiexec, under_torchrun])
 @pytest.mark.parametrize("number, ranks", LESSONS)
