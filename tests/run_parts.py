@@ -44,6 +44,9 @@ def pytest(*arguments: str) -> tuple[str, ...]:
 EVERYWHERE = " and ".join(f"not {marker}" for marker in ELSEWHERE)
 UNIT = ("tests", "--ignore=tests/faults", "--ignore=tests/mpi")
 NOTEBOOKS = Part("notebooks", 5, pytest("--nbval", "--nbval-cell-timeout=120", "notebooks"))
+# The arithmetic that any x86 processor has: what is stored must not depend on the one it was stored on.
+PLAIN = {"ATEN_CPU_CAPABILITY": "default", "ONEDNN_MAX_CPU_ISA": "SSE41", "MKL_CBWR": "COMPATIBLE"}
+ANOTHER_PROCESSOR = replace(NOTEBOOKS, name="another processor", environment=PLAIN)
 RANKS = Part("ranks", 6, pytest(*UNIT, "-m", f"ranks and {EVERYWHERE}"))
 MPI = Part("mpi", 2, pytest("tests/mpi", "-m", EVERYWHERE))
 FAULTS = Part("faults", 2.5, pytest("tests/faults", "-s", "-m", EVERYWHERE))
@@ -82,7 +85,7 @@ PARTS: dict[str, tuple[tuple[Part, ...], ...]] = {
         (Part("hosts", 8, pytest("tests", "-m", "hosts")),),
         (Part("slurm", 7, pytest("tests", "-m", "slurm")),),
         (Part("othermpi", 8, pytest("tests", "-m", "othermpi")),),
-        (replace(NOTEBOOKS, name="notebooks, once more"),),
+        (ANOTHER_PROCESSOR,),
     ),
     "faults": ((Part("faults", 6, pytest("tests/faults", "-s", "-m", "not nightly")),),),
     "coverage": (

@@ -1,6 +1,7 @@
 """A comparison of ranks as text and as HTML. Pure.
 
-The text leaves checksums out, and rounds: it is the same on processors that round differently.
+Both say who has the same and never the checksum by which that was found, and both round: a lesson that is
+stored shows the same on processors that round differently.
 """
 
 from html import escape
@@ -16,13 +17,12 @@ COLUMNS = ("", "name", "rank", "dtype", "shape", "norm or value", "largest diffe
 
 def text(comparison) -> str:
     """A headline, and a row for each part and each group of ranks that have the same."""
-    table = aligned([COLUMNS, *(row[:-1] for row in _rows(comparison))])
-    return "\n".join([headline(comparison), table, *_left_out(comparison)])
+    return "\n".join([headline(comparison), aligned([COLUMNS, *_rows(comparison)]), *_left_out(comparison)])
 
 
 def html(comparison) -> str:
-    """The same with each checksum, and with what differs in bold."""
-    head = "".join(f"<th>{name}</th>" for name in (*COLUMNS, "checksum"))
+    """The same, with what differs in bold."""
+    head = "".join(f"<th>{name}</th>" for name in COLUMNS)
     body = "".join(_html_row(row) for row in _rows(comparison))
     below = "".join(f"<p>{escape(line)}</p>" for line in _left_out(comparison))
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
@@ -50,7 +50,7 @@ def _rows(comparison) -> list[tuple[str, ...]]:
         for i, (digest, who) in enumerate(part.groups()):
             first = ("" if part.equal else MARK, name if i == 0 else "", ranks(who).split(" ", 1)[1])
             difference = "" if i or part.equal else _difference(part)
-            rows.append((*first, *_cells(digest), difference, digest.checksum if digest else ""))
+            rows.append((*first, *_cells(digest), difference))
     return rows
 
 
@@ -83,5 +83,5 @@ def _short(value: str, most: int = 40) -> str:
 
 
 def _html_row(row: tuple[str, ...]) -> str:
-    cells = "".join(f"<td>{escape(cell)}</td>" for cell in row[:-1]) + f"<td><code>{row[-1]}</code></td>"
+    cells = "".join(f"<td>{escape(cell)}</td>" for cell in row)
     return f"<tr style='font-weight:bold'>{cells}</tr>" if row[0] else f"<tr>{cells}</tr>"
