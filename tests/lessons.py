@@ -1,9 +1,6 @@
-"""What tests of several parts know of the lessons: what the ranks said, and a Python without labkit."""
+"""What tests of several parts know of the lessons: where they are, and what the ranks said in them."""
 
 import re
-import subprocess
-import sys
-import sysconfig
 from pathlib import Path
 
 import nbformat
@@ -36,23 +33,3 @@ def said(notebook: Path, ranks: int) -> list[list[str]]:
 def _numbers(text: str) -> list[int]:
     spans = [span.split("-") for span in text.split(", ")]
     return [n for span in spans for n in range(int(span[0]), int(span[-1]) + 1)]
-
-
-def python_without_labkit(folder: Path) -> Path:
-    """The interpreter of an environment that holds what this one holds, but for labkit and this tree."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True, timeout=60)
-    found = subprocess.run(
-        [folder / "bin" / "python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    there = Path(found.stdout.strip())
-    for entry in Path(sysconfig.get_path("purelib")).iterdir():
-        if (
-            "labkit" not in entry.name.lower()
-            and entry.suffix != ".pth"
-            and not (there / entry.name).exists()
-        ):
-            (there / entry.name).symlink_to(entry)
-    return folder / "bin" / "python"

@@ -16,7 +16,8 @@ from labkit.lab import cell
 from labkit.lab.lab import Lab
 from labkit.launch import slurm
 from labkit.launch.hosts.ports import free_port
-from tests.lessons import lesson, python_without_labkit, said
+from tests.environments import environment_without
+from tests.lessons import lesson, said
 from tests.slurm.conftest import ROOT
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(150)]
@@ -143,7 +144,7 @@ def test_a_lesson_passes_unchanged(number, jobs):
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory):
     """A Python without labkit."""
-    return python_without_labkit(tmp_path_factory.mktemp("bare"))
+    return environment_without(("labkit",), tmp_path_factory.mktemp("bare"))
 
 
 @pytest.mark.timeout(300)

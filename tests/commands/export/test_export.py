@@ -10,14 +10,15 @@ from labkit import LabError
 from labkit.commands import export
 from labkit.commands.__main__ import main
 from labkit.launch.hosts.ports import free_port
-from tests.lessons import NOTEBOOKS, lesson, python_without_labkit, said
+from tests.environments import environment_without
+from tests.lessons import NOTEBOOKS, lesson, said
 from tests.mpi import launcher
 
 
 @pytest.fixture(scope="session")
 def bare(tmp_path_factory):
     """A Python without labkit."""
-    return python_without_labkit(tmp_path_factory.mktemp("bare"))
+    return environment_without(("labkit",), tmp_path_factory.mktemp("bare"))
 
 
 def clean_environment(**extra: str) -> dict[str, str]:
