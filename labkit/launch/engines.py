@@ -132,7 +132,7 @@ class Engines:
             environment |= more
         command = self.plan.command(slurm.job(self.lab_id))
         if self.plan.hosts:
-            command = remote.with_little(command)
+            command = remote.with_few_variables(command)
         return command, options, environment
 
     def _start_cluster(self) -> None:

@@ -49,7 +49,7 @@ def plain(ranks: int) -> dict[str, float]:
 
 
 def labkit(ranks: int) -> dict[str, float]:
-    """The same with labkit: cold, started again (the warm lab is adopted), restarted."""
+    """The same with labkit: cold, started again (the running lab is adopted), restarted."""
     begin = time.perf_counter()
     shell = _shell()
     import labkit
@@ -58,7 +58,7 @@ def labkit(ranks: int) -> dict[str, float]:
     magics = shell.magics_manager.magics["cell"]
     magics["px"]("", FIRST_CELL)
     found = {"cold": time.perf_counter() - begin, "cell": _cell_seconds(lambda: magics["px"]("", "pass"))}
-    acts = {"warm": lambda: labkit.start(ranks), "restart": lab.restart, "spare": lab.restart}
+    acts = {"adopted": lambda: labkit.start(ranks), "restart": lab.restart, "spare": lab.restart}
     for name, act in acts.items():
         if name != "spare":
             lab.spare.discard()
@@ -117,7 +117,7 @@ ROWS = (  # what is compared, of labkit, with what of plain ipyparallel
     ("cold start to first result", "cold", "cold"),
     ("restart, spare ranks ready", "spare", "cold"),
     ("restart, no spare ranks", "restart", "cold"),
-    ("adopting the warm lab", "warm", "cold"),
+    ("adopting the running lab", "adopted", "cold"),
     ("an empty cell", "cell", "cell"),
 )
 
