@@ -2,14 +2,14 @@
 
 import json
 import sys
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
 
 import labkit.mpi
-from labkit.commands.bench.calls import torch_call
+from labkit.commands.bench.calls import Call, torch_call
 from labkit.commands.bench.plan import TracePlan, calls
 from labkit.commands.bench.worker import measure
 
@@ -19,7 +19,7 @@ BATCH = 5  # times as many calls as elsewhere, so that Python's garbage collecto
 class Groups:
     """One group that records, on or off, and one that has no code for it; all ranks switch together."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         labkit.mpi.init()
         from mpi4py import MPI
 
@@ -37,7 +37,7 @@ class Groups:
         self.comm.Barrier()
         record.records = [] if name == "on" else None
 
-    def call(self, name: str, nbytes: int) -> Callable[[int], object]:
+    def call(self, nbytes: int, name: str) -> Call:
         return torch_call("all_reduce", nbytes, self.plain if name == "without" else self.hooked)
 
 
@@ -54,7 +54,7 @@ def main(path: str, output: str) -> None:
             seconds = measure(
                 groups,
                 ("without", "off", "on"),
-                lambda name, nbytes=nbytes: groups.call(name, nbytes),
+                partial(groups.call, nbytes),
                 BATCH * calls(nbytes),
                 plan.rounds,
             )

@@ -12,10 +12,17 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
+from typing import TYPE_CHECKING
 
 from labkit.commands.bench.machine import circumstances, deliver, heading
+
+if TYPE_CHECKING:  # each round imports them anew, in processes of its own
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from labkit.lab.lab import Lab
 
 FIRST_CELL = "x = torch.ones(1); dist.all_reduce(x); assert x.item() == dist.get_world_size()"
 PLAIN_GROUP = """
@@ -72,7 +79,7 @@ def labkit(ranks: int) -> dict[str, float]:
     return found
 
 
-def _has_spare(lab) -> bool:
+def _has_spare(lab: "Lab") -> bool:
     """Wait for spare ranks; False if none come: there may be too few cores, or too little memory."""
     deadline = time.monotonic() + SPARE_DEADLINE
     while not lab.spare.is_ready() and time.monotonic() < deadline:
@@ -80,13 +87,13 @@ def _has_spare(lab) -> bool:
     return lab.spare.is_ready()
 
 
-def _shell():
+def _shell() -> "InteractiveShell":
     from IPython.core.interactiveshell import InteractiveShell
 
     return InteractiveShell.instance()
 
 
-def _cell_seconds(cell) -> float:
+def _cell_seconds(cell: Callable[[], object]) -> float:
     times = []
     for _ in range(CELLS):
         begin = time.perf_counter()

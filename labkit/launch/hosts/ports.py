@@ -78,10 +78,10 @@ class _Door:
             command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True
         )
 
-    def __enter__(self):
+    def __enter__(self) -> "_Door":
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         self._process.stdin.close()
         try:
             self._process.wait(DEADLINE)
