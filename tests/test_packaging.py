@@ -101,3 +101,15 @@ def test_other_ways_to_install_take_the_same_versions(name):
 
 def test_binder_has_a_supported_python():
     assert (ROOT / ".binder" / "runtime.txt").read_text().strip().removeprefix("python-") in PYTHONS
+
+
+def test_a_citation_names_this_version():
+    cited = dict(re.findall(r"^([\w-]+): (.+)$", (ROOT / "CITATION.cff").read_text(), re.M))
+    assert cited["version"] == PROJECT["version"] and cited["license"] == PROJECT["license"]
+    assert cited["cff-version"] == "1.2.0" and cited["abstract"].strip('"') == PROJECT["description"]
+
+
+def test_the_workflow_runs_what_is_run_here_on_every_supported_python():
+    text = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
+    assert re.search(r"python: \[(.+)\]", text)[1] == ", ".join(f'"{python}"' for python in PYTHONS)
+    assert re.findall(r"run: make (\w+)", text) == ["dev", "test"]

@@ -7,7 +7,7 @@ from importlib import import_module
 from labkit import LabError
 
 COMMANDS = {
-    "lab": ("jupyterlab", "open JupyterLab; its notebooks share one warm lab"),
+    "lab": ("jupyterlab", "open JupyterLab; its notebooks share one lab"),
     "stop": ("stop", "end every lab of yours on this machine, also what a crash left"),
     "bench": ("bench.all", "measure against the peers"),
     "export": ("export", "a lesson's cells as a plain script"),

@@ -3,24 +3,23 @@
     $ labkit doctor
     $ labkit doctor --hosts a:2,b:2
 
-Exit code 0 if nothing is wrong. The facts are gathered here; labkit/launch/preflight.py judges them.
+Exit code 0 if nothing is wrong. labkit/launch/preflight/ asks and judges.
 """
 
 import argparse
 import json
 import os
-import secrets
 import subprocess
 import sys
 from dataclasses import asdict
 
 from labkit import LabError, launch
-from labkit.launch import preflight
 from labkit.launch.engines import RUNTIME
-from labkit.launch.hosts import facts, names, ports
-from labkit.launch.hosts import ssh as machines
+from labkit.launch.hosts import names, ports
 from labkit.launch.hosts.names import Host
-from labkit.launch.preflight import Check
+from labkit.launch.preflight import judge
+from labkit.launch.preflight.ask import ask
+from labkit.launch.preflight.judge import Check
 
 
 def examine(hosts: tuple[Host, ...]) -> list[Check]:
@@ -30,20 +29,12 @@ def examine(hosts: tuple[Host, ...]) -> list[Check]:
     except LabError:
         mpiexec = ""
     RUNTIME.mkdir(parents=True, exist_ok=True)
-    token = RUNTIME / f"doctor-{secrets.token_hex(4)}"
-    token.touch(0o600)
-    try:
-        token.write_text(secrets.token_hex(8))
-        asked = {"token": str(token), "mpiexec": mpiexec}
-        here = facts.facts(folder=str(machines.PACKAGE), **asked)
-        answers = machines.probe(hosts, machines.PROBE_DEADLINE, **asked) if hosts else ()
-    finally:
-        token.unlink()
-    found = list(preflight.alone(here, _world(mpiexec)))
+    here, answers = ask(hosts, mpiexec, RUNTIME)
+    found = list(judge.of_this_machine(here.facts, _world(mpiexec)))
     for host, answer in zip(hosts, answers, strict=True):
-        found += preflight.of_host(host, answer, here)
-    reached = ports.tried([answer for answer in answers if answer.facts], preflight.HERE)
-    return found + list(preflight.of_ports(reached))
+        found += judge.of_host(host, answer, here)
+    reached = ports.tried([answer for answer in answers if answer.facts], judge.HERE)
+    return found + list(judge.of_ports(reached))
 
 
 def _world(mpiexec: str) -> str:

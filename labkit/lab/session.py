@@ -7,8 +7,6 @@
 >>> lab.stop()
 """
 
-from collections.abc import Sequence
-
 from labkit import LabError, launch
 from labkit.lab.lab import Lab
 
@@ -18,7 +16,7 @@ _lab: Lab | None = None
 def start(
     ranks: int | None = None,
     *,
-    hosts: str | Sequence[str] | None = None,
+    hosts: str | None = None,
     launcher: str | None = None,
     backend: str = "auto",
     mpi: str = "auto",

@@ -45,9 +45,9 @@ def cause_of_death(plan: Plan, folder: Path, ranks: tuple[Rank, ...], first: int
         return f"{' and '.join(lost)} cannot be reached any more: is it up, and the network between?"
     _await_report(folder)
     if plan.launcher == "slurm":
-        rank, how = slurm.obituary(last_lines(folder, 200))
+        rank, how = slurm.died_first(last_lines(folder, 200))
         return f"{ranks[rank]} died: {how}" if rank >= 0 else "srun died, and the ranks with it"
-    pid, host, how = plan.mpi.obituary(last_lines(folder, 200))
+    pid, host, how = plan.mpi.died_first(last_lines(folder, 200))
     dead = [r for r in ranks if r.pid == pid]
     dead = [r for r in dead if r.host == host] or dead  # two hosts may have a process of that number
     if not dead:

@@ -14,7 +14,8 @@ from jupyter_core.paths import jupyter_runtime_dir
 from traitlets.config import Config
 
 from labkit import LabError
-from labkit.launch import Plan, cause_of_death, keeper, preflight, processes, remote, slurm
+from labkit.launch import Plan, cause_of_death, keeper, processes, remote, slurm
+from labkit.launch.preflight import start
 
 RUNTIME = Path(jupyter_runtime_dir(), "labkit")
 """Where each running lab has a folder of its own, private to the user, named by its id."""
@@ -66,7 +67,7 @@ class Engines:
         engines.belong_to(owner)
         try:
             if plan.hosts:
-                engines._address = preflight.check(plan, engines.folder)
+                engines._address = start.require_hosts(plan, RUNTIME)
             if plan.launcher == "slurm":
                 engines._address = slurm.own_address_for_nodes()
                 engines.folder.joinpath(slurm.MARKER).touch()
@@ -131,7 +132,7 @@ class Engines:
             environment |= more
         command = self.plan.command(slurm.job(self.lab_id))
         if self.plan.hosts:
-            command = remote.with_little(command)
+            command = remote.with_few_variables(command)
         return command, options, environment
 
     def _start_cluster(self) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 
 from labkit.launch import processes, slurm
-from labkit.launch.hosts.watchdog import Outpost
+from labkit.launch.hosts.watchdog import Watchdog
 
 WATCHED = "watched"
 """The file in the lab's folder that names its controller and its mpiexec, once they have started."""
@@ -35,27 +35,27 @@ HOST_DEADLINE = 3.0
 def main(lab_id: str, path: str, *hosts: str) -> None:
     """Wait for one of the ends of a lab, then end its processes, here and on `hosts`."""
     folder = Path(path)
-    outposts = [Outpost(host, lab_id) for host in hosts]
-    if outposts:  # they have to be told, so SIGTERM is an end like the others
+    watchdogs = [Watchdog(host, lab_id) for host in hosts]
+    if watchdogs:  # they have to be told, so SIGTERM is an end like the others
         signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     missed: list[str] = []
     try:
         while has_owner(folder) and not missed and idle_for(folder / HOLDER) <= IDLE:
             time.sleep(0.5)
-            missed = [f"host {outpost.host}" for outpost in outposts if not outpost.is_heard()]
+            missed = [f"host {watchdog.host}" for watchdog in watchdogs if not watchdog.is_heard()]
             missed += _missed(folder / WATCHED)
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN if outposts else signal.SIG_DFL)
-        for outpost in outposts:
-            outpost.end()
+        signal.signal(signal.SIGTERM, signal.SIG_IGN if watchdogs else signal.SIG_DFL)
+        for watchdog in watchdogs:
+            watchdog.end()
         if folder.joinpath(slurm.MARKER).exists():
             slurm.cancel(lab_id)
         if folder.exists():
             folder.joinpath(GONE).write_text("\n".join(missed))
         processes.end_lab(lab_id, spare=(os.getpid(),))
         deadline = time.monotonic() + HOST_DEADLINE
-        for outpost in outposts:
-            outpost.wait(max(0.0, deadline - time.monotonic()))
+        for watchdog in watchdogs:
+            watchdog.wait(max(0.0, deadline - time.monotonic()))
         if not has_owner(folder) or (folder / HOLDER).exists():
             shutil.rmtree(folder, ignore_errors=True)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from labkit import LabError
-from labkit.launch.hosts import ssh as machines
+from labkit.launch.hosts import ssh
 from labkit.launch.hosts.names import Host
 
 
@@ -41,7 +41,9 @@ class MPI:
         form = "{0.name} slots={0.slots}\n" if self.name == "openmpi" else "{0.name}:{0.slots}\n"
         return "".join(map(form.format, placed))
 
-    def across(self, hostfile: Path, shell: Path, address: str, variables: Iterable[str]):
+    def remote_options(
+        self, hostfile: Path, shell: Path, address: str, variables: Iterable[str]
+    ) -> tuple[list[str], dict[str, str]]:
         """Options and environment with which mpiexec starts ranks on hosts, through the program `shell`.
 
         The hosts reach mpiexec at `address`, which Open MPI finds out itself; the ranks get `variables`
@@ -59,13 +61,13 @@ class MPI:
             "-f",
             str(hostfile),
             "-iface",
-            machines.interface(address),
+            ssh.interface(address),
             "-genvlist",
             ",".join(variables),
         ]
         return options, {prefix: "ssh", f"{prefix}_EXEC": str(shell)}
 
-    def obituary(self, log: str) -> tuple[int, str, str]:
+    def died_first(self, log: str) -> tuple[int, str, str]:
         """Pid and host of the rank that died first, and how, from what mpiexec wrote; else (0, "", "")."""
         if self.name == "openmpi":
             found = re.search(r"PID (\d+) on node (\S+) (?:exited on|terminated)(?: with)? ([^\n]+)", log)

@@ -64,29 +64,37 @@ class Plan:
         } | (self.mpi.environment() | ({} if self.is_remote else loopback))
 
 
-def plan(ranks=None, *, hosts=None, launcher=None, backend="auto", mpi="auto", device="auto") -> Plan:
+def plan(
+    ranks: float | str | None = None,
+    *,
+    hosts: str | None = None,
+    launcher: str | None = None,
+    backend: str = "auto",
+    mpi: str = "auto",
+    device: str = "auto",
+) -> Plan:
     """Check what was asked against what is here; raises LabError before anything is started.
 
     A count that the caller names wins; the environment (`LABKIT_RANKS`, `LABKIT_LAUNCHER`,
     `LABKIT_BACKEND`, `LABKIT_HOSTS`) fills in what is left open.
     """
-    hosts = names.parse(hosts or os.environ.get("LABKIT_HOSTS") or "")
+    named = names.parse(hosts or os.environ.get("LABKIT_HOSTS") or "")
     launcher = launcher or os.environ.get("LABKIT_LAUNCHER") or "auto"
     one_of("launcher", launcher, LAUNCHERS)
     if backend == "auto":
         backend = os.environ.get("LABKIT_BACKEND") or "auto"
     one_of("backend", backend, BACKENDS)
     one_of("device", device, DEVICES)
-    default = sum(host.slots for host in hosts) or os.environ.get("LABKIT_RANKS") or DEFAULT_RANKS
+    default = sum(host.slots for host in named) or os.environ.get("LABKIT_RANKS") or DEFAULT_RANKS
     found, launcher = find_mpi(mpi), "mpiexec" if launcher == "auto" else launcher
     if launcher == "slurm":
-        if hosts:
+        if named:
             raise LabError("hosts, and Slurm", "Slurm itself chooses the nodes", "leave out one of the two")
         slurm.require(found.name)
-    return resized(Plan(1, found, backend, device, launcher, hosts), default if ranks is None else ranks)
+    return resized(Plan(1, found, backend, device, launcher, named), default if ranks is None else ranks)
 
 
-def resized(plan: Plan, ranks) -> Plan:
+def resized(plan: Plan, ranks: float | str) -> Plan:
     """The same plan for another number of ranks."""
     ranks, slots = _count(ranks), sum(host.slots for host in plan.hosts)
     if plan.hosts and ranks > slots:
@@ -96,7 +104,7 @@ def resized(plan: Plan, ranks) -> Plan:
     return replace(plan, ranks=ranks)
 
 
-def _count(asked) -> int:
+def _count(asked: float | str) -> int:
     try:
         ranks = int(asked) if isinstance(asked, str) else asked
         if isinstance(ranks, bool) or ranks != int(ranks):

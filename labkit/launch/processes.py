@@ -7,6 +7,7 @@ reach the process that was found.
 
 import os
 import time
+from collections.abc import Iterator
 
 import psutil
 
@@ -23,7 +24,7 @@ def of_any_lab() -> list[psutil.Process]:
     return [process for process, _ in _marked()]
 
 
-def _marked():
+def _marked() -> Iterator[tuple[psutil.Process, str]]:
     for process in psutil.process_iter():
         try:
             if _namespace(process.pid) != _namespace():
@@ -42,7 +43,7 @@ def _runs(process: psutil.Process, module: str) -> bool:
         return False
 
 
-def _namespace(pid="self") -> str:
+def _namespace(pid: int | str = "self") -> str:
     """Which pid namespace a process lives in; "" where there are none."""
     try:
         return os.readlink(f"/proc/{pid}/ns/pid")

@@ -30,11 +30,11 @@ def start_options(
     shell.chmod(0o700)
     mine = [name for name in os.environ if name.startswith(tuple(_FORWARDED.split()))]
     names = dict.fromkeys([*variables, *mine, "IPP_CLUSTER_ID", "IPP_PROFILE_DIR"])
-    return plan.mpi.across(hostfile, shell, address, names)
+    return plan.mpi.remote_options(hostfile, shell, address, names)
 
 
-def with_little(command: list[str]) -> list[str]:
-    """The command without the owner's other variables: Hydra would send all that it has."""
+def with_few_variables(command: list[str]) -> list[str]:
+    """The command without most of the owner's variables: Hydra would send all that it has."""
     kept = tuple(_FORWARDED.split() + _LOCAL.split())
     unset = [word for name in os.environ if not name.startswith(kept) for word in ("-u", name)]
     return ["env", *unset, *command]

@@ -1,7 +1,7 @@
 """A lab that outlives its notebook: one per JupyterLab server, held by the notebook that called start last.
 
 `labkit lab` names itself in LABKIT_SERVER, which its kernels inherit. Then a lab belongs to the
-server: a kernel that calls `start` adopts it, ready at once, and a kernel that ends leaves it warm.
+server: a kernel that calls `start` adopts it, ready at once, and a kernel that ends leaves it running.
 Without that variable a lab belongs to its kernel and ends with it.
 """
 

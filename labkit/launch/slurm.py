@@ -107,7 +107,7 @@ def _ids(name: str) -> list[str]:
     return jobs or [step[0] for step in steps if step[1:] == [name]]
 
 
-def obituary(log: str) -> tuple[int, str]:
+def died_first(log: str) -> tuple[int, str]:
     """The rank that died first, and how, from what srun wrote; (-1, "") if it does not tell."""
     found = re.search(r"srun: error: \S+: task (\d+): (.+)", log)
     return (int(found[1]), found[2].strip()) if found else (-1, "")

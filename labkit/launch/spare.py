@@ -29,7 +29,7 @@ QUIET = 5.0
 class Spare:
     """At most one spare set. While a cell runs it is on hold, so that it takes no time from the ranks."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._order: spare_maker.Order | None = None
         self._surroundings: tuple = ()
         self._maker: subprocess.Popen | None = None

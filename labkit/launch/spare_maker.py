@@ -10,6 +10,7 @@ import select
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,7 +78,7 @@ class Hold:
             self._suspend(lambda command: keeper.__name__ not in command)
             return self._suspended
 
-    def _suspend(self, which) -> None:
+    def _suspend(self, which: Callable[[list[str]], bool]) -> None:
         for process in psutil.Process().children(recursive=True):
             with suppress(psutil.Error):  # it went first
                 if process not in self._suspended and which(process.cmdline()):

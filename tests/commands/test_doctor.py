@@ -19,7 +19,7 @@ from labkit.commands.__main__ import main
 from labkit.launch.engines import RUNTIME
 from labkit.launch.hosts import facts, ports
 from labkit.launch.hosts.ports import free_port
-from labkit.launch.preflight import HERE, Check
+from labkit.launch.preflight.judge import HERE, Check
 
 
 def faults(found) -> list[str]:

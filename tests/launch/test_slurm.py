@@ -42,7 +42,7 @@ def test_a_wait_is_a_whole_number_of_seconds(asked, monkeypatch):
     ("all is well\n", (-1, "")),
 ])  # fmt: skip
 def test_who_died_first(log, found):
-    assert slurm.obituary(log) == found
+    assert slurm.died_first(log) == found
 
 
 @pytest.mark.parametrize("log, fix", [

@@ -140,8 +140,9 @@ def test_another_notebook_that_adopts_the_lab_ends_the_spare_of_the_first(labs, 
 
 OWNER = textwrap.dedent("""
     import sys, time
-    from labkit import launch, spare
+    from labkit import launch
     from labkit.lab.lab import Lab
+    from labkit.launch import spare
     spare.QUIET = 0.0
     lab = Lab(launch.plan(1))
     while sys.argv[1] == "ready" and not lab.spare.is_ready():

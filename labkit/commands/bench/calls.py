@@ -6,9 +6,13 @@ others, so the mean over a batch of calls is the time of one call and not that o
 """
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import torch
 import torch.distributed as dist
+
+if TYPE_CHECKING:  # importing it would start MPI
+    from mpi4py import MPI
 
 Call = Callable[[int], object]
 
@@ -54,7 +58,7 @@ def torch_call(verb: str, nbytes: int, group: dist.ProcessGroup) -> Call:
     }[verb]
 
 
-def raw_call(verb: str, nbytes: int, comm) -> Call:
+def raw_call(verb: str, nbytes: int, comm: "MPI.Comm") -> Call:
     """The same call in blocking mpi4py, as directly as it can be written."""
     from mpi4py import MPI
 

@@ -2,8 +2,8 @@
 
     $ labkit bench trace --ranks 2
 
-All three take turns in the same processes. *Without* runs the same functions with every `if` that asks
-about recording cut out of their source. A ratio is the median, over the launches, of the ratios within each.
+All three take turns in the same processes. *Without* is a group of its own whose way to MPI is written out
+with no code that records (`unrecorded`). A ratio is the median, over the launches, of the ratios within each.
 """
 
 import argparse

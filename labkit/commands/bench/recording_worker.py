@@ -1,17 +1,15 @@
 """What runs on every rank of one launch of `labkit bench trace`."""
 
-import ast
-import inspect
 import json
 import sys
-import textwrap
+from functools import partial
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
 
 import labkit.mpi
-from labkit.commands.bench.calls import torch_call
+from labkit.commands.bench.calls import Call, torch_call
 from labkit.commands.bench.plan import TracePlan, calls
 from labkit.commands.bench.worker import measure
 
@@ -21,14 +19,16 @@ BATCH = 5  # times as many calls as elsewhere, so that Python's garbage collecto
 class Groups:
     """One group that records, on or off, and one that has no code for it; all ranks switch together."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         labkit.mpi.init()
         from mpi4py import MPI
+
+        from labkit.commands.bench import unrecorded
 
         self.comm = MPI.COMM_WORLD.Dup()
         self.hooked, self.plain = dist.group.WORLD, dist.new_group()
         # A class of its own: if another's changed, Python would forget how it runs that one fast.
-        self.plain.__class__ = plain_classes()[-1]
+        self.plain.__class__ = unrecorded.Group
 
     def switch(self, name: str) -> None:
         """Let a "without", "off" or "on" begin."""
@@ -37,36 +37,8 @@ class Groups:
         self.comm.Barrier()
         record.records = [] if name == "on" else None
 
-    def call(self, name: str, nbytes: int):
+    def call(self, nbytes: int, name: str) -> Call:
         return torch_call("all_reduce", nbytes, self.plain if name == "without" else self.hooked)
-
-
-def plain_classes() -> tuple[type, type]:
-    """Those of a work and a group, without what asks about recording."""
-    from labkit.mpi.process_group import MPIProcessGroup
-    from labkit.mpi.work import Work
-
-    work = without(Work, "wait", "finish")
-    return work, without(MPIProcessGroup, "begin", Work=work)
-
-
-class _Cut(ast.NodeTransformer):
-    def visit_If(self, node):
-        self.generic_visit(node)
-        return None if "record" in ast.unparse(node.test) else node
-
-
-def without(cls: type, *methods: str, **names) -> type:
-    """A class like `cls`, its methods compiled from their source less what asks about recording.
-
-    What they find under one of `names` is what is given here.
-    """
-    cut: dict = {}
-    for method in methods:
-        function = getattr(cls, method)
-        tree = _Cut().visit(ast.parse(textwrap.dedent(inspect.getsource(function))))
-        exec(compile(tree, inspect.getsourcefile(function), "exec"), function.__globals__ | names, cut)
-    return type(cls.__name__, (cls,), cut)
 
 
 def main(path: str, output: str) -> None:
@@ -82,7 +54,7 @@ def main(path: str, output: str) -> None:
             seconds = measure(
                 groups,
                 ("without", "off", "on"),
-                lambda name, nbytes=nbytes: groups.call(name, nbytes),
+                partial(groups.call, nbytes),
                 BATCH * calls(nbytes),
                 plan.rounds,
             )

@@ -12,10 +12,17 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
+from typing import TYPE_CHECKING
 
 from labkit.commands.bench.machine import circumstances, deliver, heading
+
+if TYPE_CHECKING:  # each round imports them anew, in processes of its own
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from labkit.lab.lab import Lab
 
 FIRST_CELL = "x = torch.ones(1); dist.all_reduce(x); assert x.item() == dist.get_world_size()"
 PLAIN_GROUP = """
@@ -49,7 +56,7 @@ def plain(ranks: int) -> dict[str, float]:
 
 
 def labkit(ranks: int) -> dict[str, float]:
-    """The same with labkit: cold, started again (the warm lab is adopted), restarted."""
+    """The same with labkit: cold, started again (the running lab is adopted), restarted."""
     begin = time.perf_counter()
     shell = _shell()
     import labkit
@@ -58,7 +65,7 @@ def labkit(ranks: int) -> dict[str, float]:
     magics = shell.magics_manager.magics["cell"]
     magics["px"]("", FIRST_CELL)
     found = {"cold": time.perf_counter() - begin, "cell": _cell_seconds(lambda: magics["px"]("", "pass"))}
-    acts = {"warm": lambda: labkit.start(ranks), "restart": lab.restart, "spare": lab.restart}
+    acts = {"adopted": lambda: labkit.start(ranks), "restart": lab.restart, "spare": lab.restart}
     for name, act in acts.items():
         if name != "spare":
             lab.spare.discard()
@@ -72,7 +79,7 @@ def labkit(ranks: int) -> dict[str, float]:
     return found
 
 
-def _has_spare(lab) -> bool:
+def _has_spare(lab: "Lab") -> bool:
     """Wait for spare ranks; False if none come: there may be too few cores, or too little memory."""
     deadline = time.monotonic() + SPARE_DEADLINE
     while not lab.spare.is_ready() and time.monotonic() < deadline:
@@ -80,13 +87,13 @@ def _has_spare(lab) -> bool:
     return lab.spare.is_ready()
 
 
-def _shell():
+def _shell() -> "InteractiveShell":
     from IPython.core.interactiveshell import InteractiveShell
 
     return InteractiveShell.instance()
 
 
-def _cell_seconds(cell) -> float:
+def _cell_seconds(cell: Callable[[], object]) -> float:
     times = []
     for _ in range(CELLS):
         begin = time.perf_counter()
@@ -117,7 +124,7 @@ ROWS = (  # what is compared, of labkit, with what of plain ipyparallel
     ("cold start to first result", "cold", "cold"),
     ("restart, spare ranks ready", "spare", "cold"),
     ("restart, no spare ranks", "restart", "cold"),
-    ("adopting the warm lab", "warm", "cold"),
+    ("adopting the running lab", "adopted", "cold"),
     ("an empty cell", "cell", "cell"),
 )
 

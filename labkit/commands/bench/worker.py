@@ -7,22 +7,34 @@ the machine does falls on all of them alike. Rank 0 writes the seconds per call 
 import json
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 import torch.distributed as dist
 
-from labkit.commands.bench.calls import raw_call, torch_call
+from labkit.commands.bench.calls import Call, raw_call, torch_call
 from labkit.commands.bench.ddp import step_of
 from labkit.commands.bench.plan import CONTENDERS, Plan, calls
+
+if TYPE_CHECKING:  # importing it would start MPI
+    from mpi4py import MPI
+
+
+class Sides(Protocol):
+    """Contenders that take turns: all ranks meet on `comm`, and `switch` lets one of them begin."""
+
+    comm: "MPI.Intracomm"
+
+    def switch(self, name: str) -> None: ...
 
 
 class Contenders:
     """The ways to communicate, alive side by side: two groups, one raw communicator."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         import labkit.mpi
 
         labkit.mpi.register()
@@ -43,13 +55,13 @@ class Contenders:
         self.comm.Barrier()
         existing().checked = name == "checked"
 
-    def call(self, name: str, verb: str, nbytes: int):
+    def call(self, name: str, verb: str, nbytes: int) -> Call:
         if name == "raw":
             return raw_call(verb, nbytes, self.comm)
         return torch_call(verb, nbytes, self.group(name))
 
 
-def batch_seconds(call, count: int, comm) -> float:
+def batch_seconds(call: Call, count: int, comm: "MPI.Comm") -> float:
     """Seconds per call on the slowest rank, over `count` calls one after another."""
     comm.Barrier()
     began = time.perf_counter()
@@ -68,11 +80,10 @@ def turns(names: tuple[str, ...], round_: int) -> tuple[str, ...]:
     return names[cut:] + names[:cut]
 
 
-def measure(there: Any, names: tuple[str, ...], make, count: int, rounds: int) -> dict[str, float]:
-    """Median over the rounds of each contender's seconds per call; a first batch warms each up.
-
-    `there` has a communicator `comm`, and `switch(name)`, which lets a contender begin.
-    """
+def measure(
+    there: Sides, names: tuple[str, ...], make: Callable[[str], Call], count: int, rounds: int
+) -> dict[str, float]:
+    """Median over the rounds of each contender's seconds per call; a first batch warms each up."""
     made = {name: make(name) for name in names}
     found = {name: [] for name in names}
     for round_ in range(-1, rounds):
@@ -93,7 +104,7 @@ def main(path: str, output: str) -> None:
     rows = []
     for verb, nbytes in plan.rows:
 
-        def make(name, verb=verb, nbytes=nbytes):
+        def make(name: str, verb: str = verb, nbytes: int = nbytes) -> Call:
             return there.call(name, verb, nbytes)
 
         seconds = measure(there, CONTENDERS, make, calls(nbytes), plan.rounds)

@@ -17,7 +17,7 @@ import sys
 import time
 
 
-def version(package):
+def version(package: str) -> str:
     from importlib import metadata
 
     try:
@@ -26,7 +26,7 @@ def version(package):
         return ""
 
 
-def says(*command):
+def says(*command: str) -> str:
     """What a program prints, or ""."""
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=5)
@@ -35,7 +35,7 @@ def says(*command):
         return ""
 
 
-def read(path):
+def read(path: str) -> str:
     try:
         with open(path) as file:
             return file.read()
@@ -43,7 +43,7 @@ def read(path):
         return ""
 
 
-def free_memory():
+def free_memory() -> int:
     """Bytes that new processes can have; 0 where the system does not tell."""
     for line in read("/proc/meminfo").splitlines():
         if line.startswith("MemAvailable:"):
@@ -51,18 +51,18 @@ def free_memory():
     return 0
 
 
-def running_ranks():
+def running_ranks() -> int:
     """Ranks of labs, of whatever user, that run here."""
     commands = [line.split() for line in says("ps", "-eo", "args").splitlines()]
     return sum("-m" in c and c[c.index("-m") + 1 : c.index("-m") + 2] == ["labkit.rank"] for c in commands)
 
 
-def gpus():
+def gpus() -> list:
     names = shutil.which("nvidia-smi") and says("nvidia-smi", "--query-gpu=name", "--format=csv,noheader")
     return names.strip().splitlines() if names else []
 
 
-def facts(token="", mpiexec="", folder="", directory=""):
+def facts(token: str = "", mpiexec: str = "", folder: str = "", directory: str = "") -> dict:
     return {
         "hostname": socket.gethostname(),
         "user": getpass.getuser(),

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
-from labkit.launch.hosts import ssh as machines
+from labkit.launch.hosts import ssh
 from labkit.launch.hosts.ssh import Answer
 
 DEADLINE = 10.0
@@ -43,7 +43,7 @@ def tried(answers: list[Answer], here: str) -> dict[tuple[str, str], str]:
         return {}
     names = [answer.host for answer in answers]
     commands = {here: [sys.executable, "-c", LISTEN]}
-    commands |= {name: [*machines.ssh(name), machines.python("-c", LISTEN)] for name in names}
+    commands |= {name: [*ssh.ssh(name), ssh.python("-c", LISTEN)] for name in names}
     with ExitStack() as opened, ThreadPoolExecutor(len(commands)) as pool:
         doors = {name: opened.enter_context(_Door(command)) for name, command in commands.items()}
         known = dict(zip(doors, pool.map(_Door.port, doors.values()), strict=True))
@@ -63,7 +63,7 @@ def tried(answers: list[Answer], here: str) -> dict[tuple[str, str], str]:
 def address(host: str) -> str:
     """The address behind a host's name, as ssh's configuration tells it."""
     told = subprocess.run(
-        [*machines.ssh(host)[:-1], "-G", host], capture_output=True, text=True, timeout=DEADLINE
+        [*ssh.ssh(host)[:-1], "-G", host], capture_output=True, text=True, timeout=DEADLINE
     ).stdout
     name = next((line.split()[1] for line in told.splitlines() if line.startswith("hostname ")), host)
     return socket.gethostbyname(name)
@@ -78,10 +78,10 @@ class _Door:
             command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True
         )
 
-    def __enter__(self):
+    def __enter__(self) -> "_Door":
         return self
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         self._process.stdin.close()
         try:
             self._process.wait(DEADLINE)
@@ -100,7 +100,7 @@ def _knock(source: str, is_here: bool, doors: list[tuple[str, str, int]]) -> dic
     given = json.dumps(doors)
     local, remote = (
         [sys.executable, "-c", KNOCK, given],
-        [*machines.ssh(source), machines.python("-c", KNOCK, given)],
+        [*ssh.ssh(source), ssh.python("-c", KNOCK, given)],
     )
     try:
         done = subprocess.run(

@@ -15,6 +15,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -33,10 +34,11 @@ PACKAGE = Path(labkit.__file__).parents[1]
 
 @dataclass(frozen=True)
 class Answer:
-    """What one host told: `facts` as facts.py lists them, or else what was found, and the fix."""
+    """What one host told: `facts` as facts.py lists them, or else a fault, what was found, the fix."""
 
     host: str
-    facts: dict | None = None
+    facts: dict[str, Any] | None = None
+    fault: str = ""
     found: str = ""
     fix: str = ""
     clock_offset: float = 0.0  # seconds that its clock is ahead of ours
@@ -84,7 +86,7 @@ def probe(hosts: tuple[Host, ...], deadline: float = PROBE_DEADLINE, **asked: st
         return tuple(pool.map(lambda host: _ask(host.name, deadline, asked), hosts))
 
 
-def _ask(host: str, deadline: float, asked: dict) -> Answer:
+def _ask(host: str, deadline: float, asked: dict[str, str]) -> Answer:
     command = [*ssh(host), python("-", json.dumps({"folder": str(PACKAGE)} | asked))]
     before = time.time()
     try:
@@ -92,36 +94,58 @@ def _ask(host: str, deadline: float, asked: dict) -> Answer:
             command, input=Path(facts.__file__).read_text(), capture_output=True, text=True, timeout=deadline
         )
     except subprocess.TimeoutExpired:
-        return Answer(host, None, f"no answer within {deadline:g} s", f"see what keeps it: ssh {host}")
+        silent = f"no answer within {deadline:g} s"
+        return Answer(host, None, "host down", silent, f"see what keeps it: ssh {host}")
     after = time.time()
     try:
         told = json.loads(done.stdout.strip().splitlines()[-1])
     except (ValueError, IndexError):
-        return Answer(host, None, *_why_not(host, done.returncode, done.stderr.strip()))
+        return _why_not(host, done.returncode, done.stderr.strip())
     ahead = max(told["clock"] - after, min(0.0, told["clock"] - before))  # 0 if it may lie between
     return Answer(host, told, clock_offset=ahead)
 
 
-_REASONS = (  # what ssh says, what that means, and the fix
+_REASONS = (  # what ssh says, what that fault is called, what it means, and the fix
     (
         r"Could not resolve",
+        "host unknown",
         "nobody knows a host of that name",
         "mend the name, or name its address in {config}",
     ),
-    (r"Connection refused", "it is there, and no ssh server listens", "start sshd on {host}"),
-    (r"timed out|No route|unreachable", "it cannot be reached", "start {host}, or mend the network between"),
-    (r"denied \(.*password|interactive", "it asks for a password", "ssh-copy-id {host}"),
-    (r"Permission denied", "it takes none of your keys", "ssh-copy-id {host}, or name the key in {config}"),
-    (r"Host key verification|IDENTIFICATION", "its host key is not the known one", "ssh-keygen -R {host}"),
-    (r"can't open|not found|No such file", "{python} is not there", "make the same environment on {host}"),
+    (r"Connection refused", "host down", "it is there, and no ssh server listens", "start sshd on {host}"),
+    (
+        r"timed out|No route|unreachable",
+        "host down",
+        "it cannot be reached",
+        "start {host}, or mend the network between",
+    ),
+    (r"denied \(.*password|interactive", "password asked", "it asks for a password", "ssh-copy-id {host}"),
+    (
+        r"Permission denied",
+        "wrong key",
+        "it takes none of your keys",
+        "ssh-copy-id {host}, or name the key in {config}",
+    ),
+    (
+        r"Host key verification|IDENTIFICATION",
+        "other host key",
+        "its host key is not the known one",
+        "ssh-keygen -R {host}",
+    ),
+    (
+        r"can't open|not found|No such file",
+        "other Python",
+        "{python} is not there",
+        "make the same environment on {host}",
+    ),
 )
 
 
-def _why_not(host: str, code: int, said: str) -> tuple[str, str]:
+def _why_not(host: str, code: int, said: str) -> Answer:
     config = os.environ.get(SSH_CONFIG, "~/.ssh/config").replace(f"{Path.home()}/", "~/", 1)
     names = {"host": host, "config": config, "python": sys.executable}
     last = said.splitlines()[-1] if said else f"exit code {code}, and nothing said"
-    for sign, found, fix in _REASONS:
+    for sign, fault, found, fix in _REASONS:
         if re.search(sign, said):
-            return f"{found.format(**names)} ({last})", fix.format(**names)
-    return last, f"see what is wrong: ssh {host} {sys.executable} --version"
+            return Answer(host, None, fault, f"{found.format(**names)} ({last})", fix.format(**names))
+    return Answer(host, None, "no ssh", last, f"see what is wrong: ssh {host} {sys.executable} --version")

@@ -22,8 +22,8 @@ ARRIVAL = 15.0
 _LIFE, _END = b".", b"!"
 
 
-class Outpost:
-    """This machine's end of the line to one host."""
+class Watchdog:
+    """The one on a host, as seen from this machine: the end of the line to it."""
 
     def __init__(self, host: str, lab_id: str):
         self.host = host

@@ -54,25 +54,32 @@ def fake_ssh(folder, script):
     program.chmod(0o755)
 
 
-SAID = {
-    "ssh: Could not resolve hostname a: Name or service not known": ("nobody knows", "mend the name"),
-    "ssh: connect to host a port 22: Connection refused": ("no ssh server", "start sshd on a"),
-    "ssh: connect to host a port 22: No route to host": ("cannot be reached", "start a"),
-    "root@a: Permission denied (publickey,password).": ("asks for a password", "ssh-copy-id a"),
-    "root@a: Permission denied (publickey).": ("none of your keys", "ssh-copy-id a"),
-    "Host key verification failed.": ("host key", "ssh-keygen -R a"),
-    "env: '/opt/python': No such file or directory": ("is not there", "same environment on a"),
-    "something new": ("something new", "ssh a"),
-}
+SAID = [
+    ("ssh: Could not resolve hostname a: Name or service not known",
+     "host unknown", "nobody knows", "mend the name"),
+    ("ssh: connect to host a port 22: Connection refused", "host down", "no ssh server", "start sshd on a"),
+    ("ssh: connect to host a port 22: Connection timed out", "host down", "cannot be reached", "start a"),
+    ("ssh: connect to host a port 22: No route to host", "host down", "cannot be reached", "start a"),
+    ("root@a: Permission denied (publickey,password).",
+     "password asked", "asks for a password", "ssh-copy-id a"),
+    ("root@a: Permission denied (keyboard-interactive).",
+     "password asked", "asks for a password", "ssh-copy-id a"),
+    ("root@a: Permission denied (publickey).", "wrong key", "none of your keys", "ssh-copy-id a"),
+    ("Host key verification failed.", "other host key", "host key", "ssh-keygen -R a"),
+    ("env: '/opt/python': No such file or directory",
+     "other Python", "is not there", "same environment on a"),
+    ("sh: /opt/python: not found", "other Python", "is not there", "same environment on a"),
+    ("something new", "no ssh", "something new", "ssh a"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("said", SAID)
-def test_what_ssh_says_becomes_a_finding_and_a_fix(monkeypatch, tmp_path, said):
+@pytest.mark.parametrize("said, fault, found, fix", SAID)
+def test_what_ssh_says_becomes_a_fault_a_finding_and_a_fix(monkeypatch, tmp_path, said, fault, found, fix):
     fake_ssh(tmp_path, f'cat >/dev/null; echo "{said}" >&2; exit 255')
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     (answer,) = ssh.probe(parse("a"))
-    found, fix = SAID[said]
-    assert answer.facts is None and found in answer.found and fix in answer.fix
+    assert answer.facts is None and answer.fault == fault
+    assert found in answer.found and said in answer.found and fix in answer.fix
 
 
 def test_hosts_are_asked_at_once_and_none_for_longer_than_the_deadline(monkeypatch, tmp_path):
@@ -81,6 +88,7 @@ def test_hosts_are_asked_at_once_and_none_for_longer_than_the_deadline(monkeypat
     answers = ssh.probe(parse("a,b,c"), deadline=0.5)
     assert [answer.host for answer in answers] == ["a", "b", "c"]
     assert all("no answer within 0.5 s" in answer.found for answer in answers)
+    assert {answer.fault for answer in answers} == {"host down"}
 
 
 def test_a_host_tells_its_facts_without_labkit(monkeypatch, tmp_path):

@@ -1,0 +1,70 @@
+"""The way of a collective to MPI, written out with no code that records: what recording is held against.
+
+A test holds that it calls the same functions in the same order as the group that can record.
+"""
+
+from datetime import timedelta
+from typing import Any
+
+from labkit.mpi import work
+from labkit.mpi.call import Call
+from labkit.mpi.group import USER
+from labkit.mpi.messages import slow_link
+from labkit.mpi.process_group import MPIProcessGroup
+from labkit.mpi.record.position import position_above
+from labkit.mpi.repair.agreement import Agreement
+from labkit.mpi.wire.waiting import wait_until
+
+
+class Work(work.Work):
+    """Notes neither when its caller begins to wait nor when it is over."""
+
+    def wait(self, timeout: timedelta = timedelta(0)) -> bool:
+        if not self.done:
+            seconds = timeout.total_seconds()
+            if seconds <= 0:
+                seconds = self.group.seconds
+            if not wait_until(self.poll, seconds, self.call, self):
+                raise TimeoutError(f"{self.call} is not done after {seconds:g} s")
+        if self.error is not None:
+            raise self.error
+        return True
+
+    def finish(self) -> None:
+        self.done, self.steps, self.agreement = True, None, None
+        self.flying.clear()
+
+
+class Group(MPIProcessGroup):
+    """Its collectives are never looked up nor kept."""
+
+    def begin(
+        self,
+        verb: str,
+        steps: Any,
+        results: Any,
+        tensors: Any,
+        opts: Any = None,
+        *,
+        blocks: Any = ((), ()),
+        window: int | None = None,
+        ordered: bool = False,
+        **about: Any,
+    ) -> Work:
+        assert slow_link.link is None, "nobody measures a slowed link here"
+        if "root" in about:
+            about["root"] = self.ranks[about["root"]]
+        call = Call(verb, self.named, self.ranks, tensors, **about)
+        self.refuse_if_tainted(call)
+        self.sequence += 1
+        call.sequence = self.sequence
+        begun = Work(self, call, steps, results, window, ordered)
+        with work.progress:
+            if self.world.checked:
+                call.where = call.where or position_above(USER)
+                begun.agreement = Agreement(self.side, call, *blocks)
+            self.queue.append(begun)
+            self.pump()
+        if begun.error is not None:
+            raise begun.error
+        return begun
