@@ -86,11 +86,8 @@ def follow(
 
     Raises LabError if a rank dies under it. In every other case the lab is usable afterwards.
     """
-    interrupted = interrupted or threading.Event()
-    try:
-        return _follow(lab, result, deadline, watch_it, interrupted)
-    finally:
-        lab.spare.release()
+    with lab.spare.held():
+        return _follow(lab, result, deadline, watch_it, interrupted or threading.Event())
 
 
 def _follow(lab, result, deadline, watch_it, interrupted) -> Outcome:

@@ -54,9 +54,8 @@ class Lab:
     def require_running(self) -> None:
         """LabError if the lab is stopped, is another notebook's by now, or has lost a rank.
 
-        What is left of a lab that lost a rank is ended. `spare` is on hold from here on: a cell is to run.
+        What is left of a lab that lost a rank is ended.
         """
-        self.spare.hold()
         if self._engines is None:
             raise LabError("a cell on the ranks", self._ended, "lab.restart()")
         if self.is_running():
