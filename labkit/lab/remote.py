@@ -5,6 +5,7 @@ The last two are answered by a thread of the rank's own, beside the cell that it
 
 import signal
 from collections.abc import Collection
+from concurrent.futures import wait
 
 from labkit.rank.protocol import State
 
@@ -30,10 +31,10 @@ def ask_states(lab, targets: list[int], timeout: float = 1.0) -> dict[int, State
     if not targets:
         return {}
     asked = lab.client._send_control_request(targets, "labkit_state_request", {}, block=False)
-    try:
-        told = [State(**reply["content"]["state"]) for reply in asked.result(timeout)]
-    except TimeoutError:
+    wait([asked], timeout)  # `asked.result(timeout)` raises a TimeoutError of its own before Python 3.11
+    if not asked.done():
         return {}
+    told = [State(**reply["content"]["state"]) for reply in asked.result()]
     return {state.rank: state for state in told}
 
 
