@@ -9,7 +9,7 @@ from labkit.exercises.catalogue import exercise_named
 from labkit.exercises.describe import Answers, Exercise
 from labkit.exercises.measure import Run, lost, over, used
 from labkit.exercises.progress_file import changed
-from labkit.lab import cell
+from labkit.lab import cell, remote
 from labkit.rank.protocol import ranks
 
 DEADLINE = 10.0
@@ -73,7 +73,7 @@ def _worlds(sizes: list[int]) -> str:
 
 def _undone(lab, exercise: Exercise) -> str:
     """The next step, if the function is not there on every rank or is still the stub."""
-    told = lab[:].apply_async(_written, exercise.name).get(DEADLINE)
+    told = remote.call(lab, "exercises.on_rank.written", exercise.name, asked=f"to check {exercise.name}")
     if "missing" in told:
         where = ranks([r for r, state in enumerate(told) if state == "missing"])
         return f"there is no function {exercise.name} on {where}; run the cell that defines it, on all ranks"
@@ -93,7 +93,8 @@ def _try(lab, exercise: Exercise, size: int, seed: int) -> tuple[str, str]:
         problem = _execute(lab, "compete", exercise, size, seed)
     if problem:
         return problem, ""
-    runs: list[Run] = lab[list(range(size))].apply_async(_last).get(DEADLINE)
+    asked = f"to check {exercise.name}"
+    runs: list[Run] = remote.call(lab, "exercises.on_rank.last", asked=asked, targets=range(size))
     answers = Answers(_arguments(exercise, size, seed), [run.found for run in runs])
     problem = exercise.judge(answers) or lost(trace)
     if not problem and (too_much := over(exercise, answers, trace, runs)):
@@ -103,10 +104,9 @@ def _try(lab, exercise: Exercise, size: int, seed: int) -> tuple[str, str]:
 
 def _execute(lab, function: str, exercise: Exercise, size: int, seed: int) -> str:
     """Run it as a cell, under a deadline; how it failed, or ""."""
-    on_rank = "__import__('labkit.exercises.on_rank', fromlist=['run'])"
-    source = f"{on_rank}.{function}({exercise.name!r}, {size}, {seed})"
-    result = lab[:].execute(source, silent=False, block=False)
+    source = remote.as_cell(f"exercises.on_rank.{function}", exercise.name, size, seed)
     with cell.interrupts_noted() as interrupted:
+        result = remote.send_cell(lab[:], source)
         outcome = cell.follow(lab, result, DEADLINE, interrupted=interrupted)
     try:
         outcome.raise_for_failure()
@@ -119,17 +119,3 @@ def _arguments(exercise: Exercise, size: int, seed: int):
     import torch
 
     return exercise.given(torch.Generator().manual_seed(seed), size)
-
-
-def _written(name: str) -> str:
-    """Runs on a rank."""
-    from labkit.exercises import on_rank
-
-    return on_rank.written(name)
-
-
-def _last() -> Run:
-    """Runs on a rank."""
-    from labkit.exercises import on_rank
-
-    return on_rank.last()

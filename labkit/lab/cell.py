@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from ipyparallel import AsyncResult
 from ipyparallel.error import RemoteError
 
+from labkit.lab import remote
 from labkit.lab.diagnosis import Diagnosis, Watch
 from labkit.lab.display.said import Failure, Said, failures, whereabouts
-from labkit.lab.remote import ask_states
 from labkit.rank.protocol import ABSENT, COMPUTING, FINISHED, RAISED, WAITING, State, ranks
 
 LOOK_AFTER = 0.25
@@ -133,7 +133,7 @@ def _wait(lab, result, deadline, watch_it, interrupted) -> Diagnosis | None:
 
 def states(lab, said: tuple[Said, ...]) -> tuple[State, ...]:
     """What every rank of the lab does now, about a cell in which the ranks have said that much."""
-    told = ask_states(lab, [s.rank for s in said if not s.done])
+    told = remote.ask_states(lab, [s.rank for s in said if not s.done])
     by_rank = {s.rank: s for s in said}
     return tuple(told.get(r.rank) or _state(r.rank, by_rank.get(r.rank)) for r in lab.ranks)
 
@@ -156,8 +156,8 @@ def _bring_back(lab, result: AsyncResult, stuck: tuple[int, ...]) -> None:
     crowded = min(5.0, max(1.0, os.getloadavg()[0] / os.cpu_count()))  # others may have the cores too
     deadline = time.monotonic() + RETURN_DEADLINE * crowded
     seen: tuple[State, ...] = ()
-    while (left := _running(result)) and time.monotonic() < deadline:
-        lab.interrupt(left)
+    while (left := remote.running(result)) and time.monotonic() < deadline:
+        remote.interrupt(lab, left)
         result.wait(AGAIN)
         last, seen = seen, _out_of_reach(lab, left)
         if seen and (seen == last or set(left) <= set(stuck)):
@@ -168,16 +168,11 @@ def _bring_back(lab, result: AsyncResult, stuck: tuple[int, ...]) -> None:
         time.sleep(0.01)
 
 
-def _running(result: AsyncResult) -> list[int]:
-    """The ranks that have not ended the cell."""
-    return [rank for rank, child in zip(result._targets, result._children, strict=True) if not child.done()]
-
-
 def _out_of_reach(lab, left: list[int]) -> tuple[State, ...]:
     """Their states if all of these ranks wait in a backend that hears no interrupt, else nothing."""
     if any(lab.ranks[rank].backend == "mpi" for rank in left):
         return ()
-    told = tuple(ask_states(lab, left, AGAIN).values())
+    told = tuple(remote.ask_states(lab, left, AGAIN).values())
     return told if all(state.doing == WAITING for state in told) else ()
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy
-from ipyparallel.error import TimeoutError as StillBusy
 
 from labkit import LabError
+from labkit.lab import remote
 from labkit.lab.display import comparison
 
 DEADLINE = 60.0
@@ -140,23 +140,5 @@ def _require_comparable(name: str, part: Part) -> None:
 
 
 def _ask(lab, who, function: str, name: str, *arguments) -> list:
-    try:
-        return lab[list(who)].apply_async(_on_rank, function, name, *arguments).get(DEADLINE)
-    except StillBusy:
-        found = f"the ranks did not answer within {DEADLINE:.0f} s"
-        raise LabError(
-            f"to compare {name}", found, "wait for the cell that they run, or interrupt it"
-        ) from None
-
-
-def _on_rank(function: str, name: str, *arguments):
-    """Runs on a rank, so that the owner need not import torch. None if this rank has no such name."""
-    from IPython import get_ipython
-
-    from labkit.rank import digest
-
-    try:
-        value = eval(name, {}, get_ipython().user_ns)
-    except digest.MISSING:
-        return None
-    return getattr(digest, function)(value, *arguments)
+    asked = f"to compare {name}"
+    return remote.call(lab, function, name, *arguments, asked=asked, targets=who, deadline=DEADLINE)

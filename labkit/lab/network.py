@@ -4,6 +4,7 @@ import re
 from math import inf
 
 from labkit import LabError
+from labkit.lab import remote
 from labkit.simulate.network import Network
 
 _PREFIX = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
@@ -32,7 +33,7 @@ def limit(lab, bandwidth: str | None, latency: str | None) -> Network | None:
     if others:
         found = f"the backend is {', '.join(sorted(others))}: its messages cannot be held back"
         raise LabError("a slower network", found, 'labkit.start(backend="mpi")')
-    lab._call("limit_network", wanted.bandwidth, wanted.alpha)
+    remote.call(lab, "limit_network", wanted.bandwidth, wanted.alpha, asked="a slower network")
     return wanted if bandwidth or latency else None
 
 

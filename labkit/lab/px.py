@@ -16,6 +16,7 @@ from IPython.display import display
 from labkit import LabError
 from labkit.lab import cell as cells
 from labkit.lab.display.live import Live
+from labkit.lab.remote import send_cell
 from labkit.trace import Trace
 
 
@@ -57,7 +58,7 @@ class PxMagics(ParallelMagics):
         live = Live(tiles=self.lab.tiles)
         with self.lab.trace() if self._traced else nullcontext() as trace:
             with cells.interrupts_noted() as interrupted:  # half a send would leave ranks in different cells
-                result = self.last_result = self.view.execute(cell, silent=False, block=False)
+                result = self.last_result = send_cell(self.view, cell)
                 if save_name:
                     self.shell.user_ns[save_name] = result
                 if not block:

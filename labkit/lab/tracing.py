@@ -3,9 +3,8 @@
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-import ipyparallel as ipp
-
 from labkit import LabError
+from labkit.lab import remote
 from labkit.lab.cell import interrupts_noted
 from labkit.trace import Trace
 from labkit.trace.merge import merge
@@ -28,7 +27,7 @@ def traced(lab):
     if lab.is_traced:
         raise LabError("a trace", "it is inside of another trace", "leave one of them out")
     trace = Trace(len(lab), ())
-    _ask(lab, "start_recording")
+    _call(lab, "start_recording")
     lab.is_traced, lab.last = True, Last(trace)
     try:
         yield trace
@@ -36,23 +35,15 @@ def traced(lab):
         lab.is_traced = False
         with interrupts_noted():  # an exception here would leave ranks that still record
             if lab.is_running():
-                told = _ask(lab, "stop_recording")
+                told = _call(lab, "stop_recording")
                 trace._fill(merge([r for r in told if r is not None], len(lab)))
 
 
-def _ask(lab, function: str) -> list:
+def _call(lab, function: str) -> list:
+    """A call that leaves no rank recording where it fails."""
     try:
-        return lab._call(function)
-    except (TimeoutError, ipp.error.CompositeError) as error:
-        lab[:].apply_async(_stop)  # a rank that is busy does it when it has come to an end
-        found = f"some rank was busy with something else ({type(error).__name__})"
-        raise LabError(
-            "a trace", found, "wait until no cell runs, or lab.restart(); then try again"
-        ) from None
-
-
-def _stop() -> None:
-    """Runs on a rank."""
-    from labkit.rank import recording
-
-    recording.off()
+        return remote.call(lab, function, asked="a trace")
+    except BaseException:
+        if lab.is_running():
+            remote.send(lab, "drop_recording")
+        raise
