@@ -4,9 +4,10 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 from ipyparallel import AsyncResult
 from ipyparallel.error import RemoteError
@@ -14,6 +15,8 @@ from ipyparallel.error import RemoteError
 from labkit.lab import remote
 from labkit.lab.diagnosis import Diagnosis, Watch
 from labkit.lab.display.said import Failure, Said, failures, whereabouts
+from labkit.lab.remote import Reachable
+from labkit.launch.spare import Spare
 from labkit.rank.protocol import ABSENT, COMPUTING, FINISHED, RAISED, WAITING, State, ranks
 
 LOOK_AFTER = 0.25
@@ -27,11 +30,11 @@ AGAIN = 0.2
 class CellError(Exception):
     """A cell that did not end well on every rank: which rank, what, and in which line."""
 
-    def __init__(self, message: str, tracebacks: list[str] | None = None):
+    def __init__(self, message: str, tracebacks: list[str] | None = None) -> None:
         super().__init__(message)
         self._tracebacks = tracebacks or []
 
-    def _render_traceback_(self):
+    def _render_traceback_(self) -> list[str]:
         return [*self._tracebacks, f"\x1b[31mCellError\x1b[0m: {self}"]
 
 
@@ -57,12 +60,12 @@ Watcher = Callable[[tuple[Said, ...], tuple[State, ...], float], None]
 """Is shown what the ranks have said, what they do, and for how many seconds the cell has run."""
 
 
-def nobody(said, states, seconds) -> None:
+def nobody(said: tuple[Said, ...], states: tuple[State, ...], seconds: float) -> None:
     """The Watcher that is there when nobody watches."""
 
 
 @contextmanager
-def interrupts_noted():
+def interrupts_noted() -> Iterator[threading.Event]:
     """An Event that Ctrl-C sets. An exception could fall between a fault and its mending."""
     noted = threading.Event()
     if threading.current_thread() is not threading.main_thread():
@@ -75,8 +78,19 @@ def interrupts_noted():
         signal.signal(signal.SIGINT, before)
 
 
+class Mendable(Reachable, Protocol):
+    """What of a lab it takes to wait for a cell, and to have ranks that can be used after it."""
+
+    @property
+    def spare(self) -> Spare: ...
+
+    def recover(self) -> None: ...
+
+    def restart(self) -> object: ...
+
+
 def follow(
-    lab,
+    lab: Mendable,
     result: AsyncResult,
     deadline: float | None = None,
     watch_it: Watcher = nobody,
@@ -90,7 +104,13 @@ def follow(
         return _follow(lab, result, deadline, watch_it, interrupted or threading.Event())
 
 
-def _follow(lab, result, deadline, watch_it, interrupted) -> Outcome:
+def _follow(
+    lab: Mendable,
+    result: AsyncResult,
+    deadline: float | None,
+    watch_it: Watcher,
+    interrupted: threading.Event,
+) -> Outcome:
     stop = _wait(lab, result, deadline, watch_it, interrupted)
     if stop is None:
         result.wait_for_output(5)
@@ -108,7 +128,13 @@ def _follow(lab, result, deadline, watch_it, interrupted) -> Outcome:
     return Outcome(said, stopped, after)
 
 
-def _wait(lab, result, deadline, watch_it, interrupted) -> Diagnosis | None:
+def _wait(
+    lab: Mendable,
+    result: AsyncResult,
+    deadline: float | None,
+    watch_it: Watcher,
+    interrupted: threading.Event,
+) -> Diagnosis | None:
     """Until the cell is over (None), or else why it has to be stopped."""
     start = time.monotonic()
     looked, guard = start, Watch()
@@ -131,7 +157,7 @@ def _wait(lab, result, deadline, watch_it, interrupted) -> Diagnosis | None:
     return Diagnosis((), "interrupted") if interrupted.is_set() else None
 
 
-def states(lab, said: tuple[Said, ...]) -> tuple[State, ...]:
+def states(lab: Reachable, said: tuple[Said, ...]) -> tuple[State, ...]:
     """What every rank of the lab does now, about a cell in which the ranks have said that much."""
     told = remote.ask_states(lab, [s.rank for s in said if not s.done])
     by_rank = {s.rank: s for s in said}
@@ -148,7 +174,7 @@ def _state(rank: int, said: Said | None) -> State:
     return State(rank, FINISHED)
 
 
-def _bring_back(lab, result: AsyncResult, stuck: tuple[int, ...]) -> None:
+def _bring_back(lab: Reachable, result: AsyncResult, stuck: tuple[int, ...]) -> None:
     """Interrupt the ranks that still run the cell, until they are back or there is no hope.
 
     Again and again: an interrupt that comes before a rank has begun the cell is ignored there.
@@ -168,7 +194,7 @@ def _bring_back(lab, result: AsyncResult, stuck: tuple[int, ...]) -> None:
         time.sleep(0.01)
 
 
-def _out_of_reach(lab, left: list[int]) -> tuple[State, ...]:
+def _out_of_reach(lab: Reachable, left: list[int]) -> tuple[State, ...]:
     """Their states if all of these ranks wait in a backend that hears no interrupt, else nothing."""
     if any(lab.ranks[rank].backend == "mpi" for rank in left):
         return ()
@@ -188,7 +214,7 @@ def gather(result: AsyncResult) -> tuple[Said, ...]:
     return tuple(sorted(said, key=lambda s: s.rank))
 
 
-def _failure(child) -> Failure | None:
+def _failure(child: Any) -> Failure | None:
     error = child.exception() or child.result()
     if isinstance(error, RemoteError):
         lines = tuple((error.traceback or "").splitlines())

@@ -8,7 +8,8 @@ import ipyparallel as ipp
 
 from labkit import LabError, launch
 from labkit.lab import network, px, remote
-from labkit.lab.compare import Comparison, compare
+from labkit.lab.compare import compare
+from labkit.lab.display.comparison import Comparison
 from labkit.lab.display.tables import ranks_html, ranks_text
 from labkit.lab.display.view import View
 from labkit.lab.tracing import Last, traced
@@ -24,7 +25,7 @@ from labkit.trace import Trace
 class Lab:
     """Running ranks, as `labkit.start` returns them. `lab[1]` and `lab[:]` are ipyparallel views."""
 
-    def __init__(self, plan: launch.Plan):
+    def __init__(self, plan: launch.Plan) -> None:
         self.plan = plan
         self.ranks: tuple[Rank, ...] = ()
         self.last, self.is_traced = Last(), False
@@ -38,7 +39,7 @@ class Lab:
     def __len__(self) -> int:
         return len(self.ranks)
 
-    def __getitem__(self, targets) -> ipp.DirectView:
+    def __getitem__(self, targets: int | slice | list[int]) -> ipp.DirectView:
         return self.client[targets]
 
     @property

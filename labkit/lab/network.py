@@ -5,6 +5,7 @@ from math import inf
 
 from labkit import LabError
 from labkit.lab import remote
+from labkit.lab.remote import Reachable
 from labkit.simulate.network import Network
 
 _PREFIX = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
@@ -25,7 +26,7 @@ def network(bandwidth: str | None = None, latency: str | None = None) -> Network
     )
 
 
-def limit(lab, bandwidth: str | None, latency: str | None) -> Network | None:
+def limit(lab: Reachable, bandwidth: str | None, latency: str | None) -> Network | None:
     """Hold the messages of a lab's ranks back, as `Lab.network` promises."""
     wanted = network(bandwidth, latency)
     lab.require_running()

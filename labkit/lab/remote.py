@@ -37,6 +37,8 @@ class Reachable(Protocol):
 
     def require_alive(self) -> None: ...
 
+    def require_running(self) -> None: ...
+
 
 def call(
     lab: Reachable,
