@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from labkit.exercises.catalogue import exercise_named
 from labkit.exercises.describe import Answers, Arguments, Exercise
+from labkit.exercises.lazy_torch import torch
 from labkit.exercises.measure import Run, lost, over, used
 from labkit.exercises.progress_file import changed
 from labkit.lab import cell, remote
@@ -120,6 +121,4 @@ def _execute(lab: Lab, function: str, exercise: Exercise, size: int, seed: int) 
 
 
 def _arguments(exercise: Exercise, size: int, seed: int) -> Arguments:
-    import torch
-
     return exercise.given(torch.Generator().manual_seed(seed), size)
