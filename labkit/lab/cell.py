@@ -101,20 +101,15 @@ def follow(
     Raises LabError if a rank dies under it. In every other case the lab is usable afterwards.
     """
     with lab.spare.held():
-        return _follow(lab, result, deadline, watch_it, interrupted or threading.Event())
-
-
-def _follow(
-    lab: Mendable,
-    result: AsyncResult,
-    deadline: float | None,
-    watch_it: Watcher,
-    interrupted: threading.Event,
-) -> Outcome:
-    stop = _wait(lab, result, deadline, watch_it, interrupted)
-    if stop is None:
+        stop = _wait(lab, result, deadline, watch_it, interrupted or threading.Event())
+        if stop is not None:
+            return _stopped(lab, result, stop)
         result.wait_for_output(5)
         return Outcome(gather(result))
+
+
+def _stopped(lab: Mendable, result: AsyncResult, stop: Diagnosis) -> Outcome:
+    """End a cell early, and have ranks that can be used, the same or new ones."""
     _bring_back(lab, result, stop.stuck)
     said = tuple(s for s in gather(result) if s.done)
     where = "" if stop.stuck else whereabouts(said)
