@@ -2,10 +2,12 @@
 
 from importlib import import_module
 from pathlib import Path
+from typing import TypeVar
 
 from labkit import LabError
 from labkit.exercises.describe import Exercise, Lesson, Prediction, Question
 
+T = TypeVar("T")
 LESSONS: tuple[Lesson, ...] = tuple(
     import_module(f"labkit.exercises.lessons.{path.stem}").LESSON
     for path in sorted(Path(__file__).with_name("lessons").glob("lesson_*.py"))
@@ -27,7 +29,7 @@ def question_named(name: str) -> Question:
     return _find("a question", name, {n: q for lesson in LESSONS for n, q in lesson.named_questions.items()})
 
 
-def _find(what: str, name: str, there: dict):
+def _find(what: str, name: str, there: dict[str, T]) -> T:
     if name not in there:
         raise LabError(f"{what} named {name!r}", "there is none", f"one of {', '.join(there)}")
     return there[name]

@@ -10,9 +10,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
 
 Arguments = list[tuple]
 """The arguments of every rank's call, in the order of the ranks."""
+Values = Callable[[Arguments], list]
+"""From those to a value for each rank."""
 
 
 @dataclass(frozen=True)
@@ -41,12 +47,12 @@ class Limit:
     why: str
 
 
-def returned(arguments: tuple, result):
+def returned(arguments: tuple, result: Any) -> Any:
     """What a function returned: the usual answer."""
     return result
 
 
-def in_place(arguments: tuple, result):
+def in_place(arguments: tuple, result: Any) -> Any:
     """The first argument after the call: the answer of a function that works in place."""
     return arguments[0]
 
@@ -67,11 +73,11 @@ class Exercise:
     solution: str
     why: str
     hints: tuple[str, ...]
-    given: Callable[..., Arguments]
+    given: Callable[[torch.Generator, int], Arguments]
     judge: Callable[[Answers], str]
     limits: tuple[Limit, ...] = ()
     sizes: tuple[int, ...] = (2, 3, 4)
-    answer: Callable = returned
+    answer: Callable[[tuple, Any], Any] = returned
     uses: tuple[str, ...] = ()
     """Functions of labkit.algorithms that the solution or another answer calls, by name."""
 

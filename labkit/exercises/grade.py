@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from labkit.exercises.catalogue import exercise_named
-from labkit.exercises.describe import Answers, Exercise
+from labkit.exercises.describe import Answers, Arguments, Exercise
+from labkit.exercises.lazy_torch import torch
 from labkit.exercises.measure import Run, lost, over, used
 from labkit.exercises.progress_file import changed
-from labkit.lab import cell
+from labkit.lab import cell, remote
 from labkit.rank.protocol import ranks
+
+if TYPE_CHECKING:
+    from labkit.lab.lab import Lab  # which takes a while, and most of what is here needs no lab
 
 DEADLINE = 10.0
 """Seconds for one call of the learner's function. A deadlock is seen earlier."""
@@ -44,7 +49,7 @@ def check(name: str) -> None:
     print(verdict.text)
 
 
-def grade(lab, exercise: Exercise, seed: int | None = None) -> Verdict:
+def grade(lab: Lab, exercise: Exercise, seed: int | None = None) -> Verdict:
     """The verdict on what the ranks of `lab` have under the exercise's name.
 
     `seed` draws the arguments of an earlier verdict once more; without it they are new.
@@ -71,9 +76,9 @@ def _worlds(sizes: list[int]) -> str:
     return f"in worlds of {', '.join(most)} and {last}" if most else f"in a world of {last}"
 
 
-def _undone(lab, exercise: Exercise) -> str:
+def _undone(lab: Lab, exercise: Exercise) -> str:
     """The next step, if the function is not there on every rank or is still the stub."""
-    told = lab[:].apply_async(_written, exercise.name).get(DEADLINE)
+    told = remote.call(lab, "exercises.on_rank.written", exercise.name, asked=f"to check {exercise.name}")
     if "missing" in told:
         where = ranks([r for r, state in enumerate(told) if state == "missing"])
         return f"there is no function {exercise.name} on {where}; run the cell that defines it, on all ranks"
@@ -85,7 +90,7 @@ def _undone(lab, exercise: Exercise) -> str:
     return ""
 
 
-def _try(lab, exercise: Exercise, size: int, seed: int) -> tuple[str, str]:
+def _try(lab: Lab, exercise: Exercise, size: int, seed: int) -> tuple[str, str]:
     """In one world: the problem and what was used of the limits; the first is "" if all is well."""
     with lab.trace() as trace:
         problem = _execute(lab, "run", exercise, size, seed)
@@ -93,7 +98,8 @@ def _try(lab, exercise: Exercise, size: int, seed: int) -> tuple[str, str]:
         problem = _execute(lab, "compete", exercise, size, seed)
     if problem:
         return problem, ""
-    runs: list[Run] = lab[list(range(size))].apply_async(_last).get(DEADLINE)
+    asked = f"to check {exercise.name}"
+    runs: list[Run] = remote.call(lab, "exercises.on_rank.last", asked=asked, targets=range(size))
     answers = Answers(_arguments(exercise, size, seed), [run.found for run in runs])
     problem = exercise.judge(answers) or lost(trace)
     if not problem and (too_much := over(exercise, answers, trace, runs)):
@@ -101,12 +107,11 @@ def _try(lab, exercise: Exercise, size: int, seed: int) -> tuple[str, str]:
     return problem, used(exercise, answers, trace, runs)
 
 
-def _execute(lab, function: str, exercise: Exercise, size: int, seed: int) -> str:
+def _execute(lab: Lab, function: str, exercise: Exercise, size: int, seed: int) -> str:
     """Run it as a cell, under a deadline; how it failed, or ""."""
-    on_rank = "__import__('labkit.exercises.on_rank', fromlist=['run'])"
-    source = f"{on_rank}.{function}({exercise.name!r}, {size}, {seed})"
-    result = lab[:].execute(source, silent=False, block=False)
+    source = remote.as_cell(f"exercises.on_rank.{function}", exercise.name, size, seed)
     with cell.interrupts_noted() as interrupted:
+        result = remote.send_cell(lab[:], source)
         outcome = cell.follow(lab, result, DEADLINE, interrupted=interrupted)
     try:
         outcome.raise_for_failure()
@@ -115,21 +120,5 @@ def _execute(lab, function: str, exercise: Exercise, size: int, seed: int) -> st
     return ""
 
 
-def _arguments(exercise: Exercise, size: int, seed: int):
-    import torch
-
+def _arguments(exercise: Exercise, size: int, seed: int) -> Arguments:
     return exercise.given(torch.Generator().manual_seed(seed), size)
-
-
-def _written(name: str) -> str:
-    """Runs on a rank."""
-    from labkit.exercises import on_rank
-
-    return on_rank.written(name)
-
-
-def _last() -> Run:
-    """Runs on a rank."""
-    from labkit.exercises import on_rank
-
-    return on_rank.last()

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from labkit.exercises.describe import Answers, Arguments
+from labkit.exercises.describe import Answers, Arguments, Values
+from labkit.exercises.lazy_torch import torch
 from labkit.rank.protocol import ranks
 
 SHOWN = 6
@@ -17,17 +18,15 @@ class Mistake:
     """A wrong answer that is known: what every rank has then, and what to tell the learner."""
 
     says: str
-    values: Callable[[Arguments], list]
+    values: Values
 
 
-def everywhere(of: Callable[[Arguments], object]) -> Callable[[Arguments], list]:
+def everywhere(of: Callable[[Arguments], object]) -> Values:
     """The same value on every rank, as `expected` of compare or `values` of a Mistake."""
     return lambda arguments: [of(arguments)] * len(arguments)
 
 
-def compare(
-    expected: Callable[[Arguments], list], *mistakes: Mistake, tolerance: float = 1e-4
-) -> Callable[[Answers], str]:
+def compare(expected: Values, *mistakes: Mistake, tolerance: float = 1e-4) -> Callable[[Answers], str]:
     """A judge who knows what every rank must have: numbers, or tensors of which each element counts.
 
     `expected` gives a value per rank. Equal is what differs by no more than `tolerance`, relative to the
@@ -52,7 +51,7 @@ def compare(
     return judge
 
 
-def _known(answers, mistakes, wrong, tolerance) -> list[str]:
+def _known(answers: Answers, mistakes: tuple[Mistake, ...], wrong: list[int], tolerance: float) -> list[str]:
     """What the first mistake says that explains every wrong rank, or what can be said in general."""
     for mistake in mistakes:
         values = mistake.values(answers.arguments)
@@ -63,7 +62,7 @@ def _known(answers, mistakes, wrong, tolerance) -> list[str]:
     return []
 
 
-def close(found, expected, tolerance: float = 1e-4) -> bool:
+def close(found: object, expected: object, tolerance: float = 1e-4) -> bool:
     """Whether two values agree: as numbers, element by element, of one shape where there are several."""
     a, b = numbers(found), numbers(expected)
     if a is None or b is None or a.numel() != b.numel() or (a.numel() > 1 and a.shape != b.shape):
@@ -71,7 +70,7 @@ def close(found, expected, tolerance: float = 1e-4) -> bool:
     return bool(((a - b).abs().max() <= tolerance * max(1e-30, b.abs().max())).item()) if a.numel() else True
 
 
-def _first_difference(found, expected, tolerance: float) -> int:
+def _first_difference(found: object, expected: object, tolerance: float) -> int:
     """Where to start showing: the first wrong element of a vector, 0 for all that is no vector."""
     a, b = numbers(found), numbers(expected)
     if a is None or b is None or a.dim() != 1 or a.shape != b.shape:
@@ -80,10 +79,8 @@ def _first_difference(found, expected, tolerance: float) -> int:
     return int(wrong.nonzero()[0])
 
 
-def numbers(value):
+def numbers(value: object) -> torch.Tensor | None:
     """A value as a float64 tensor, or None if it is none: so 2, 2.0, tensor(2) and tensor([2.]) are alike."""
-    import torch
-
     if value is None or isinstance(value, (str, bool)):
         return None
     try:
@@ -92,7 +89,7 @@ def numbers(value):
         return None
 
 
-def show(value, start: int = 0) -> str:
+def show(value: object, start: int = 0) -> str:
     """A value in a few words, a vector from element `start` on: "2.5", "[1, 2, ... of 12]"."""
     tensor = numbers(value)
     if tensor is None:

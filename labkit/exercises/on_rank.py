@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import time
 import weakref
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
+from types import CodeType
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -13,6 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 
 from labkit.exercises.catalogue import exercise_named
+from labkit.exercises.describe import Exercise
 from labkit.exercises.measure import Run
 
 REPEATS = 5
@@ -33,7 +37,7 @@ def written(name: str) -> str:
     return "untouched" if code and _meaning(code) == _meaning(stub[name].__code__) else "written"
 
 
-def _meaning(code) -> tuple:
+def _meaning(code: CodeType) -> tuple:
     constants = [c for c in code.co_consts if not hasattr(c, "co_code")]
     return code.co_code, code.co_names, code.co_varnames, constants
 
@@ -85,13 +89,13 @@ def last() -> Run:
     return _last
 
 
-def draw(exercise, size: int, seed: int) -> tuple:
+def draw(exercise: Exercise, size: int, seed: int) -> tuple:
     """This rank's arguments."""
     return exercise.given(torch.Generator().manual_seed(seed), size)[dist.get_rank()]
 
 
 @contextmanager
-def world(size: int):
+def world(size: int) -> Iterator[bool]:
     """Make the first `size` ranks the whole world: default group and `world_size`; who is in it gets True."""
     names, whole = get_ipython().user_ns, dist.group.WORLD
     key = id(whole), size
@@ -113,19 +117,21 @@ def world(size: int):
 class Memory(TorchDispatchMode):
     """Counts the bytes of tensors that operations make, while they live; those of `given` are not new."""
 
-    def __init__(self, given=()):
+    def __init__(self, given: Iterable[object] = ()) -> None:
         super().__init__()
         self.peak = self._now = 0
         self._known = {t.untyped_storage()._cdata for t in tree_iter(given) if torch.is_tensor(t)}
 
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+    def __torch_dispatch__(
+        self, function: Callable[..., Any], types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         result = function(*args, **(kwargs or {}))
         for tensor in tree_iter(result):
             if torch.is_tensor(tensor):
                 self._note(tensor.untyped_storage())
         return result
 
-    def _note(self, storage) -> None:
+    def _note(self, storage: torch.UntypedStorage) -> None:
         key, size = storage._cdata, storage.nbytes()
         if key in self._known:
             return
@@ -134,12 +140,12 @@ class Memory(TorchDispatchMode):
         self.peak = max(self.peak, self._now)
         weakref.finalize(storage, self._forget, key, size)
 
-    def _forget(self, key, size) -> None:
+    def _forget(self, key: int, size: int) -> None:
         self._known.discard(key)
         self._now -= size
 
 
-def _portable(value):
+def _portable(value: Any) -> Any:
     """What can travel to the notebook and be judged there; anything else goes as its name."""
     if torch.is_tensor(value):
         return value.detach().clone().cpu()

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -34,7 +35,7 @@ def read() -> dict[str, dict]:
 
 
 @contextmanager
-def changed():
+def changed() -> Iterator[dict[str, dict]]:
     """What is kept, to be changed in the block; other kernels wait. LabError if it cannot be written."""
     path = folder() / "progress.json"
     try:

@@ -4,16 +4,19 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 from ipyparallel import AsyncResult
 from ipyparallel.error import RemoteError
 
+from labkit.lab import remote
 from labkit.lab.diagnosis import Diagnosis, Watch
 from labkit.lab.display.said import Failure, Said, failures, whereabouts
-from labkit.lab.remote import ask_states
+from labkit.lab.remote import Reachable
+from labkit.launch.spare import Spare
 from labkit.rank.protocol import ABSENT, COMPUTING, FINISHED, RAISED, WAITING, State, ranks
 
 LOOK_AFTER = 0.25
@@ -27,11 +30,11 @@ AGAIN = 0.2
 class CellError(Exception):
     """A cell that did not end well on every rank: which rank, what, and in which line."""
 
-    def __init__(self, message: str, tracebacks: list[str] | None = None):
+    def __init__(self, message: str, tracebacks: list[str] | None = None) -> None:
         super().__init__(message)
         self._tracebacks = tracebacks or []
 
-    def _render_traceback_(self):
+    def _render_traceback_(self) -> list[str]:
         return [*self._tracebacks, f"\x1b[31mCellError\x1b[0m: {self}"]
 
 
@@ -57,12 +60,12 @@ Watcher = Callable[[tuple[Said, ...], tuple[State, ...], float], None]
 """Is shown what the ranks have said, what they do, and for how many seconds the cell has run."""
 
 
-def nobody(said, states, seconds) -> None:
+def nobody(said: tuple[Said, ...], states: tuple[State, ...], seconds: float) -> None:
     """The Watcher that is there when nobody watches."""
 
 
 @contextmanager
-def interrupts_noted():
+def interrupts_noted() -> Iterator[threading.Event]:
     """An Event that Ctrl-C sets. An exception could fall between a fault and its mending."""
     noted = threading.Event()
     if threading.current_thread() is not threading.main_thread():
@@ -75,8 +78,19 @@ def interrupts_noted():
         signal.signal(signal.SIGINT, before)
 
 
+class Mendable(Reachable, Protocol):
+    """What of a lab it takes to wait for a cell, and to have ranks that can be used after it."""
+
+    @property
+    def spare(self) -> Spare: ...
+
+    def recover(self) -> None: ...
+
+    def restart(self) -> object: ...
+
+
 def follow(
-    lab,
+    lab: Mendable,
     result: AsyncResult,
     deadline: float | None = None,
     watch_it: Watcher = nobody,
@@ -86,18 +100,16 @@ def follow(
 
     Raises LabError if a rank dies under it. In every other case the lab is usable afterwards.
     """
-    interrupted = interrupted or threading.Event()
-    try:
-        return _follow(lab, result, deadline, watch_it, interrupted)
-    finally:
-        lab.spare.release()
-
-
-def _follow(lab, result, deadline, watch_it, interrupted) -> Outcome:
-    stop = _wait(lab, result, deadline, watch_it, interrupted)
-    if stop is None:
+    with lab.spare.held():
+        stop = _wait(lab, result, deadline, watch_it, interrupted or threading.Event())
+        if stop is not None:
+            return _stopped(lab, result, stop)
         result.wait_for_output(5)
         return Outcome(gather(result))
+
+
+def _stopped(lab: Mendable, result: AsyncResult, stop: Diagnosis) -> Outcome:
+    """End a cell early, and have ranks that can be used, the same or new ones."""
     _bring_back(lab, result, stop.stuck)
     said = tuple(s for s in gather(result) if s.done)
     where = "" if stop.stuck else whereabouts(said)
@@ -111,7 +123,13 @@ def _follow(lab, result, deadline, watch_it, interrupted) -> Outcome:
     return Outcome(said, stopped, after)
 
 
-def _wait(lab, result, deadline, watch_it, interrupted) -> Diagnosis | None:
+def _wait(
+    lab: Mendable,
+    result: AsyncResult,
+    deadline: float | None,
+    watch_it: Watcher,
+    interrupted: threading.Event,
+) -> Diagnosis | None:
     """Until the cell is over (None), or else why it has to be stopped."""
     start = time.monotonic()
     looked, guard = start, Watch()
@@ -134,9 +152,9 @@ def _wait(lab, result, deadline, watch_it, interrupted) -> Diagnosis | None:
     return Diagnosis((), "interrupted") if interrupted.is_set() else None
 
 
-def states(lab, said: tuple[Said, ...]) -> tuple[State, ...]:
+def states(lab: Reachable, said: tuple[Said, ...]) -> tuple[State, ...]:
     """What every rank of the lab does now, about a cell in which the ranks have said that much."""
-    told = ask_states(lab, [s.rank for s in said if not s.done])
+    told = remote.ask_states(lab, [s.rank for s in said if not s.done])
     by_rank = {s.rank: s for s in said}
     return tuple(told.get(r.rank) or _state(r.rank, by_rank.get(r.rank)) for r in lab.ranks)
 
@@ -151,7 +169,7 @@ def _state(rank: int, said: Said | None) -> State:
     return State(rank, FINISHED)
 
 
-def _bring_back(lab, result: AsyncResult, stuck: tuple[int, ...]) -> None:
+def _bring_back(lab: Reachable, result: AsyncResult, stuck: tuple[int, ...]) -> None:
     """Interrupt the ranks that still run the cell, until they are back or there is no hope.
 
     Again and again: an interrupt that comes before a rank has begun the cell is ignored there.
@@ -159,8 +177,8 @@ def _bring_back(lab, result: AsyncResult, stuck: tuple[int, ...]) -> None:
     crowded = min(5.0, max(1.0, os.getloadavg()[0] / os.cpu_count()))  # others may have the cores too
     deadline = time.monotonic() + RETURN_DEADLINE * crowded
     seen: tuple[State, ...] = ()
-    while (left := _running(result)) and time.monotonic() < deadline:
-        lab.interrupt(left)
+    while (left := remote.running(result)) and time.monotonic() < deadline:
+        remote.interrupt(lab, left)
         result.wait(AGAIN)
         last, seen = seen, _out_of_reach(lab, left)
         if seen and (seen == last or set(left) <= set(stuck)):
@@ -171,16 +189,11 @@ def _bring_back(lab, result: AsyncResult, stuck: tuple[int, ...]) -> None:
         time.sleep(0.01)
 
 
-def _running(result: AsyncResult) -> list[int]:
-    """The ranks that have not ended the cell."""
-    return [rank for rank, child in zip(result._targets, result._children, strict=True) if not child.done()]
-
-
-def _out_of_reach(lab, left: list[int]) -> tuple[State, ...]:
+def _out_of_reach(lab: Reachable, left: list[int]) -> tuple[State, ...]:
     """Their states if all of these ranks wait in a backend that hears no interrupt, else nothing."""
     if any(lab.ranks[rank].backend == "mpi" for rank in left):
         return ()
-    told = tuple(ask_states(lab, left, AGAIN).values())
+    told = tuple(remote.ask_states(lab, left, AGAIN).values())
     return told if all(state.doing == WAITING for state in told) else ()
 
 
@@ -196,7 +209,7 @@ def gather(result: AsyncResult) -> tuple[Said, ...]:
     return tuple(sorted(said, key=lambda s: s.rank))
 
 
-def _failure(child) -> Failure | None:
+def _failure(child: Any) -> Failure | None:
     error = child.exception() or child.result()
     if isinstance(error, RemoteError):
         lines = tuple((error.traceback or "").splitlines())

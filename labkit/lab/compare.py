@@ -3,16 +3,24 @@
 Every rank sends digests; only of what differs are the elements fetched, a piece at a time.
 """
 
+from __future__ import annotations
+
 import ast
 import math
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Collection
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy
-from ipyparallel.error import TimeoutError as StillBusy
 
 from labkit import LabError
-from labkit.lab.display import comparison
+from labkit.lab import remote
+from labkit.lab.display.comparison import Comparison, Part
+from labkit.lab.remote import Reachable
+from labkit.rank.protocol import ranks
+
+if TYPE_CHECKING:
+    from labkit.rank.digest import Digest  # which imports torch
 
 DEADLINE = 60.0
 """Seconds within which idle ranks must answer."""
@@ -22,62 +30,7 @@ _NAME = (ast.Expression, ast.Name, ast.Attribute, ast.Load)
 _INDEX = (ast.Subscript, ast.Slice, ast.Tuple, ast.Constant, ast.UnaryOp, ast.USub)
 
 
-@dataclass(frozen=True)
-class Part:
-    """One tensor or number: its `labkit.rank.digest.Digest` on each rank, None where it is missing.
-
-    `difference` is the largest between any two ranks, of any element; None if the shapes do not match.
-    """
-
-    name: str
-    digests: tuple
-    difference: float | None = None
-
-    @property
-    def equal(self) -> bool:
-        """Whether every rank has it, with the same dtype, shape and bits."""
-        return len(set(self.digests)) == 1
-
-    def groups(self) -> list[tuple[Any, list[int]]]:
-        """Each distinct digest with the ranks that have it, in rank order."""
-        found: dict[Any, list[int]] = {}
-        for rank, digest in enumerate(self.digests):
-            found.setdefault(digest, []).append(rank)
-        return list(found.items())
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """What `lab.compare` found. It is true in an assert if the ranks have the same.
-
-    >>> assert lab.compare("model").equal
-    """
-
-    name: str
-    parts: tuple[Part, ...]
-
-    @property
-    def equal(self) -> bool:
-        """Whether every rank has the same, bit for bit."""
-        return all(part.equal for part in self.parts)
-
-    @property
-    def difference(self) -> float | None:
-        """The largest difference between any two ranks, of any element; None if something has no match."""
-        found = [0.0 if part.equal else part.difference for part in self.parts]
-        return None if None in found else float(numpy.max(found))
-
-    def __bool__(self) -> bool:
-        return self.equal
-
-    def __repr__(self) -> str:
-        return comparison.text(self)
-
-    def _repr_html_(self) -> str:
-        return comparison.html(self)
-
-
-def compare(lab, name: str) -> Comparison:
+def compare(lab: Reachable, name: str) -> Comparison:
     """Compare what every rank of `lab` holds under `name`, such as "model" or "model[0].weight.grad".
 
     Raises LabError if no rank has it, or if it is no tensor, module, optimiser, number, text, nor
@@ -85,7 +38,7 @@ def compare(lab, name: str) -> Comparison:
     """
     _require_a_name(name)
     lab.require_running()
-    told = [dict(pairs or ()) for pairs in _ask(lab, range(len(lab)), "digests", name)]
+    told = [dict(pairs or ()) for pairs in _ask(lab, range(len(lab.ranks)), "digests", name)]
     if not any(told):
         raise LabError(f"to compare {name}", "no rank has it", "define it in a %%px cell first")
     names = dict.fromkeys(part for digests in told for part in digests)
@@ -95,8 +48,8 @@ def compare(lab, name: str) -> Comparison:
     return Comparison(name, tuple(_with_difference(lab, name, part) for part in parts))
 
 
-def _with_difference(lab, name: str, part: Part) -> Part:
-    groups = [(digest, ranks[0]) for digest, ranks in part.groups() if digest is not None]
+def _with_difference(lab: Reachable, name: str, part: Part) -> Part:
+    groups = [(digest, having[0]) for digest, having in part.groups() if digest is not None]
     shapes = {digest.shape for digest, _ in groups}
     if part.equal or len(groups) < 2 or len(shapes) > 1 or not all(_is_number(d) for d, _ in groups):
         return part
@@ -115,7 +68,7 @@ def _spread(pieces: list[numpy.ndarray]) -> float:
         return float(numpy.where(same, 0.0, high - low).max())
 
 
-def _is_number(digest) -> bool:
+def _is_number(digest: Digest) -> bool:
     return digest.shape is not None or digest.dtype in ("bool", "int", "float")
 
 
@@ -131,32 +84,14 @@ def _require_a_name(name: str) -> None:
 
 
 def _require_comparable(name: str, part: Part) -> None:
-    for digest, ranks in part.groups():
+    for digest, who in part.groups():
         if digest is not None and not digest.checksum:
             where = f"{part.name} in it is" if part.name else "it is"
-            found = f"on {comparison.ranks(ranks)} {where} of type {digest.dtype}"
+            found = f"on {ranks(who)} {where} of type {digest.dtype}"
             fix = "compare tensors, modules, optimisers, numbers, texts, or dicts and lists of these"
             raise LabError(f"to compare {name}", found, fix)
 
 
-def _ask(lab, who, function: str, name: str, *arguments) -> list:
-    try:
-        return lab[list(who)].apply_async(_on_rank, function, name, *arguments).get(DEADLINE)
-    except StillBusy:
-        found = f"the ranks did not answer within {DEADLINE:.0f} s"
-        raise LabError(
-            f"to compare {name}", found, "wait for the cell that they run, or interrupt it"
-        ) from None
-
-
-def _on_rank(function: str, name: str, *arguments):
-    """Runs on a rank, so that the owner need not import torch. None if this rank has no such name."""
-    from IPython import get_ipython
-
-    from labkit.rank import digest
-
-    try:
-        value = eval(name, {}, get_ipython().user_ns)
-    except digest.MISSING:
-        return None
-    return getattr(digest, function)(value, *arguments)
+def _ask(lab: Reachable, who: Collection[int], function: str, name: str, *arguments: Any) -> list[Any]:
+    asked = f"to compare {name}"
+    return remote.call(lab, function, name, *arguments, asked=asked, targets=who, deadline=DEADLINE)

@@ -8,7 +8,8 @@ import ipyparallel as ipp
 
 from labkit import LabError, launch
 from labkit.lab import network, px, remote
-from labkit.lab.compare import Comparison, compare
+from labkit.lab.compare import compare
+from labkit.lab.display.comparison import Comparison
 from labkit.lab.display.tables import ranks_html, ranks_text
 from labkit.lab.display.view import View
 from labkit.lab.tracing import Last, traced
@@ -24,12 +25,13 @@ from labkit.trace import Trace
 class Lab:
     """Running ranks, as `labkit.start` returns them. `lab[1]` and `lab[:]` are ipyparallel views."""
 
-    def __init__(self, plan: launch.Plan):
+    def __init__(self, plan: launch.Plan) -> None:
         self.plan = plan
         self.ranks: tuple[Rank, ...] = ()
         self.last, self.is_traced = Last(), False
         self.spare = Spare()
         self._engines: Engines | None = None
+        self._first_death: FirstDeath | None = None
         self._ended = ""
         self.tiles: View | None = None
         self._start()
@@ -37,7 +39,7 @@ class Lab:
     def __len__(self) -> int:
         return len(self.ranks)
 
-    def __getitem__(self, targets) -> ipp.DirectView:
+    def __getitem__(self, targets: int | slice | list[int]) -> ipp.DirectView:
         return self.client[targets]
 
     @property
@@ -52,19 +54,18 @@ class Lab:
         return self._engines is not None and self._engines.is_alive() and all(map(self._lives, self.ranks))
 
     def require_running(self) -> None:
-        """LabError if the lab is stopped, is another notebook's by now, or has lost a rank.
+        """LabError if the lab is stopped, has lost a rank, or is another notebook's by now."""
+        self.require_alive()
+        shared.require_mine(self._engines.folder)
 
-        What is left of a lab that lost a rank is ended. `spare` is on hold from here on: a cell is to run.
-        """
-        self.spare.hold()
+    def require_alive(self) -> None:
+        """LabError if the lab is stopped, or has lost a rank; then the others are ended."""
         if self._engines is None:
             raise LabError("a cell on the ranks", self._ended, "lab.restart()")
         if self.is_running():
-            shared.require_mine(self._engines.folder)
             return
-        cause = cause_of_death.cause_of_death(
-            self.plan, self._engines.folder, self.ranks, self._first_death.pid
-        )
+        first = self._first_death.pid if self._first_death else None
+        cause = cause_of_death.cause_of_death(self.plan, self._engines.folder, self.ranks, first)
         self._end()
         self._ended = cause
         raise LabError("a cell on the ranks", cause, "lab.restart(); what cells defined is lost")
@@ -74,7 +75,7 @@ class Lab:
         shared.take(self._engines.folder)
         self.interrupt()
         self.recover()
-        self._call("clean")
+        remote.call(self, "clean", asked="empty namespaces")
         px.register(self)
 
     def restart(self, ranks: int | None = None) -> "Lab":
@@ -91,7 +92,7 @@ class Lab:
 
     def recover(self) -> None:
         """Make the process group usable again after an interrupt, on every rank at once."""
-        self._call("recover")
+        remote.call(self, "recover", asked="a process group that is usable again")
 
     def trace(self) -> AbstractContextManager[Trace]:
         """`with lab.trace() as trace:` records who sends what to whom, in all cells and calls of the block.
@@ -155,8 +156,10 @@ class Lab:
         if not shared.is_shared():
             atexit.unregister(self.stop)  # a restart must not register it twice
             atexit.register(self.stop)
+        self.ranks, self._first_death = (), None
         try:
-            self.ranks = tuple(Rank(**facts) for facts in self._call("describe"))
+            told = remote.call(self, "describe", asked=f"{self.plan.ranks} ranks")
+            self.ranks = tuple(Rank(**facts) for facts in told)
             here = [] if self.plan.is_remote else [r.process() for r in self.ranks]
             self._first_death = FirstDeath([process for process in here if process])
             numbers = [r.rank for r in self.ranks]
@@ -175,9 +178,6 @@ class Lab:
     def _rest(self) -> None:
         if self.tiles:
             self.tiles.rest()
-
-    def _call(self, function: str, *arguments) -> list:
-        return remote.call(self, function, *arguments)
 
     def _state(self, r: Rank) -> str:
         if self._engines is None:

@@ -4,6 +4,8 @@ import re
 from math import inf
 
 from labkit import LabError
+from labkit.lab import remote
+from labkit.lab.remote import Reachable
 from labkit.simulate.network import Network
 
 _PREFIX = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
@@ -24,7 +26,7 @@ def network(bandwidth: str | None = None, latency: str | None = None) -> Network
     )
 
 
-def limit(lab, bandwidth: str | None, latency: str | None) -> Network | None:
+def limit(lab: Reachable, bandwidth: str | None, latency: str | None) -> Network | None:
     """Hold the messages of a lab's ranks back, as `Lab.network` promises."""
     wanted = network(bandwidth, latency)
     lab.require_running()
@@ -32,7 +34,7 @@ def limit(lab, bandwidth: str | None, latency: str | None) -> Network | None:
     if others:
         found = f"the backend is {', '.join(sorted(others))}: its messages cannot be held back"
         raise LabError("a slower network", found, 'labkit.start(backend="mpi")')
-    lab._call("limit_network", wanted.bandwidth, wanted.alpha)
+    remote.call(lab, "limit_network", wanted.bandwidth, wanted.alpha, asked="a slower network")
     return wanted if bandwidth or latency else None
 
 

@@ -6,23 +6,38 @@ All options of ipyparallel's magic are accepted. Four have nothing left to choos
 and `--signal-on-interrupt` (it is SIGINT, and then labkit's verdict).
 """
 
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
+from typing import Protocol
 
+from ipyparallel import AsyncResult, DirectView
 from ipyparallel.client.magics import ParallelMagics, exec_args, output_args
 from IPython import get_ipython
 from IPython.core import magic_arguments
+from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
 
 from labkit import LabError
 from labkit.lab import cell as cells
-from labkit.lab.display.live import Live
+from labkit.lab.display.live import Live, Tiles
+from labkit.lab.remote import send_cell
 from labkit.trace import Trace
+
+
+class Runnable(cells.Mendable, Protocol):
+    """What of a lab it takes to run cells on it, and to show them."""
+
+    @property
+    def tiles(self) -> Tiles | None: ...
+
+    def __getitem__(self, targets: slice) -> DirectView: ...
+
+    def trace(self) -> AbstractContextManager[Trace]: ...
 
 
 class PxMagics(ParallelMagics):
     """ipyparallel's magics, in rank order; a cell that cannot end is ended, with the reason."""
 
-    def __init__(self, shell, lab):
+    def __init__(self, shell: InteractiveShell, lab: Runnable) -> None:
         view = lab[:]
         view.block = True
         super().__init__(shell, view)
@@ -36,7 +51,7 @@ class PxMagics(ParallelMagics):
     @magic_arguments.argument("--local", action="store_const", const=True, help="also run the cell here")
     @magic_arguments.argument("--deadline", type=float, help="interrupt the ranks after so many seconds")
     @magic_arguments.argument("--trace", action="store_true", help="draw who sent what to whom, and when")
-    def cell_px(self, line="", cell=None):
+    def cell_px(self, line: str = "", cell: str | None = None) -> AsyncResult | None:
         """Run the cell on every rank, or on those of --targets."""
         asked = magic_arguments.parse_argstring(self.cell_px, line)
         self._deadline, self._traced = asked.deadline, asked.trace
@@ -45,7 +60,9 @@ class PxMagics(ParallelMagics):
         finally:
             self._deadline, self._traced = None, False
 
-    def parallel_execute(self, cell, block=None, save_name=None, **options):
+    def parallel_execute(
+        self, cell: str, block: bool | None = None, save_name: str | None = None, **options: object
+    ) -> AsyncResult | None:
         """Send the cell; wait; show what the ranks said; raise what they raised."""
         self.lab.require_running()
         if block is None:
@@ -57,22 +74,24 @@ class PxMagics(ParallelMagics):
         live = Live(tiles=self.lab.tiles)
         with self.lab.trace() if self._traced else nullcontext() as trace:
             with cells.interrupts_noted() as interrupted:  # half a send would leave ranks in different cells
-                result = self.last_result = self.view.execute(cell, silent=False, block=False)
+                result = self.last_result = send_cell(self.view, cell)
                 if save_name:
                     self.shell.user_ns[save_name] = result
                 if not block:
                     return result
                 outcome = cells.follow(self.lab, result, self._deadline, live.look, interrupted)
-        return self._finish(live, outcome, trace)
+        self._finish(live, outcome, trace)
+        return None
 
-    def result(self, line=""):
+    def result(self, line: str = "") -> AsyncResult | None:
         """%pxresult: wait for the last cell sent with --noblock and show its outcome."""
         if self.last_result is None:
             return super().result(line)
         live = Live(tiles=self.lab.tiles)
         with cells.interrupts_noted() as interrupted:
             outcome = cells.follow(self.lab, self.last_result, None, live.look, interrupted)
-        return self._finish(live, outcome)
+        self._finish(live, outcome)
+        return None
 
     def _finish(self, live: Live, outcome: cells.Outcome, trace: Trace | None = None) -> None:
         live.finish(outcome.said)
@@ -81,7 +100,7 @@ class PxMagics(ParallelMagics):
         outcome.raise_for_failure()
 
 
-def register(lab) -> None:
+def register(lab: Runnable) -> None:
     """%%px runs on this lab from now on, in the notebook or IPython session, if there is one."""
     shell = get_ipython()
     if shell is not None:

@@ -1,18 +1,104 @@
-"""What reaches ranks beside cells: calls while they are idle; an interrupt, and the question what they do.
+"""What reaches ranks: calls and cells while they are idle; an interrupt, and the question what they do.
 
-The last two are answered by a thread of the rank's own, beside the cell that it runs.
+A call names a function that `labkit.rank.service` finds. The last two are answered by a thread of the
+rank's own, beside the cell that it runs.
 """
 
 import signal
+import time
 from collections.abc import Collection
+from concurrent.futures import wait
+from typing import Any, Protocol
 
-from labkit.rank.protocol import State
+import ipyparallel as ipp
+
+from labkit import LabError
+from labkit.launch import Plan
+from labkit.launch.ranks import Rank
+from labkit.rank.protocol import State, ranks
 
 CALL_DEADLINE = 30.0
 """Seconds within which idle ranks do what labkit itself asks of them."""
+LOOK_AFTER = 0.25
+"""Seconds between two looks at whether all ranks live, while they are waited for."""
 
 
-def interrupt(lab, targets: Collection[int] | None = None) -> None:
+class Reachable(Protocol):
+    """What of a lab it takes to reach its ranks."""
+
+    @property
+    def plan(self) -> Plan: ...
+
+    @property
+    def ranks(self) -> tuple[Rank, ...]: ...
+
+    @property
+    def client(self) -> ipp.Client: ...
+
+    def require_alive(self) -> None: ...
+
+    def require_running(self) -> None: ...
+
+
+def call(
+    lab: Reachable,
+    function: str,
+    *arguments: Any,
+    asked: str,
+    targets: Collection[int] | None = None,
+    deadline: float | None = None,
+) -> list[Any]:
+    """What that function returns on each of these ranks (default: all), which are idle.
+
+    LabError if a rank raises one, dies, or does not answer within `deadline` seconds (CALL_DEADLINE);
+    `asked` says what it was for.
+    """
+    answers = send(lab, function, *arguments, targets=targets)
+    seconds = CALL_DEADLINE if deadline is None else deadline
+    end = time.monotonic() + seconds
+    while not answers.wait(min(LOOK_AFTER, seconds)):
+        lab.require_alive()
+        if time.monotonic() > end:
+            found = f"{ranks(running(answers))} did not answer within {seconds:g} s: busy with something else"
+            raise LabError(asked, found, "wait until no cell runs, or lab.restart(); then try again")
+    told = answers.get()
+    for answer in told:
+        if isinstance(answer, LabError):
+            raise answer
+    return told
+
+
+def send(
+    lab: Reachable, function: str, *arguments: Any, targets: Collection[int] | None = None
+) -> ipp.AsyncResult:
+    """The same without waiting: a rank that is busy does it when it has come to an end."""
+    view = lab.client[:] if targets is None else lab.client[list(targets)]
+    return view.apply_async(_on_rank, function, *arguments)
+
+
+def _on_rank(function: str, *arguments: Any) -> Any:
+    """Runs on a rank, so that the owner need not import torch."""
+    from labkit.rank import service
+
+    return service.answer(function, *arguments)
+
+
+def as_cell(function: str, *arguments: str | int) -> str:
+    """The source of a cell that makes the call: it can be watched and interrupted, its traceback is short."""
+    return f"__import__('labkit.rank.service', fromlist=['named']).named({function!r})(*{arguments!r})"
+
+
+def send_cell(view: ipp.DirectView, source: str) -> ipp.AsyncResult:
+    """Begin to run a cell on the ranks of a view; `cell.follow` waits for it."""
+    return view.execute(source, silent=False, block=False)
+
+
+def running(result: ipp.AsyncResult) -> list[int]:
+    """The ranks that have not ended a call or a cell."""
+    return [rank for rank, child in zip(result._targets, result._children, strict=True) if not child.done()]
+
+
+def interrupt(lab: Reachable, targets: Collection[int] | None = None) -> None:
     """Raise KeyboardInterrupt in what these ranks run (default: all). Idle ranks ignore it."""
     wanted = [r for r in lab.ranks if targets is None or r.rank in targets]
     if lab.plan.is_remote:
@@ -25,25 +111,13 @@ def interrupt(lab, targets: Collection[int] | None = None) -> None:
             process.send_signal(signal.SIGINT)
 
 
-def ask_states(lab, targets: list[int], timeout: float = 1.0) -> dict[int, State]:
+def ask_states(lab: Reachable, targets: list[int], timeout: float = 1.0) -> dict[int, State]:
     """What these ranks do at this moment; empty if they do not all answer in `timeout` seconds."""
     if not targets:
         return {}
     asked = lab.client._send_control_request(targets, "labkit_state_request", {}, block=False)
-    try:
-        told = [State(**reply["content"]["state"]) for reply in asked.result(timeout)]
-    except TimeoutError:
+    wait([asked], timeout)  # `asked.result(timeout)` raises a TimeoutError of its own before Python 3.11
+    if not asked.done():
         return {}
+    told = [State(**reply["content"]["state"]) for reply in asked.result()]
     return {state.rank: state for state in told}
-
-
-def call(lab, function: str, *arguments) -> list:
-    """What a function of `labkit.rank.service` returns on each rank, while all are idle."""
-    return lab[:].apply_async(_on_rank, function, *arguments).get(CALL_DEADLINE)
-
-
-def _on_rank(function: str, *arguments):
-    """Runs on a rank, so that the owner need not import torch."""
-    from labkit.rank import service
-
-    return getattr(service, function)(*arguments)

@@ -1,12 +1,14 @@
 """Have the ranks of a lab record what they do, and make one trace of it."""
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-
-import ipyparallel as ipp
+from typing import Any, Protocol
 
 from labkit import LabError
+from labkit.lab import remote
 from labkit.lab.cell import interrupts_noted
+from labkit.lab.remote import Reachable
 from labkit.trace import Trace
 from labkit.trace.merge import merge
 
@@ -18,8 +20,17 @@ class Last:
     trace: Trace | None = None
 
 
+class Recordable(Reachable, Protocol):
+    """What of a lab it takes to have its ranks record."""
+
+    last: Last
+    is_traced: bool
+
+    def is_running(self) -> bool: ...
+
+
 @contextmanager
-def traced(lab):
+def traced(lab: Recordable) -> Iterator[Trace]:
     """The Trace of what the ranks do in the block; it has events when the block is left, in any way.
 
     If ranks died, or had to be replaced, all events are lost. LabError where a rank is busy, or where
@@ -27,8 +38,8 @@ def traced(lab):
     """
     if lab.is_traced:
         raise LabError("a trace", "it is inside of another trace", "leave one of them out")
-    trace = Trace(len(lab), ())
-    _ask(lab, "start_recording")
+    trace = Trace(len(lab.ranks), ())
+    _call(lab, "start_recording")
     lab.is_traced, lab.last = True, Last(trace)
     try:
         yield trace
@@ -36,23 +47,15 @@ def traced(lab):
         lab.is_traced = False
         with interrupts_noted():  # an exception here would leave ranks that still record
             if lab.is_running():
-                told = _ask(lab, "stop_recording")
-                trace._fill(merge([r for r in told if r is not None], len(lab)))
+                told = _call(lab, "stop_recording")
+                trace._fill(merge([r for r in told if r is not None], len(lab.ranks)))
 
 
-def _ask(lab, function: str) -> list:
+def _call(lab: Recordable, function: str) -> list[Any]:
+    """A call that leaves no rank recording where it fails."""
     try:
-        return lab._call(function)
-    except (TimeoutError, ipp.error.CompositeError) as error:
-        lab[:].apply_async(_stop)  # a rank that is busy does it when it has come to an end
-        found = f"some rank was busy with something else ({type(error).__name__})"
-        raise LabError(
-            "a trace", found, "wait until no cell runs, or lab.restart(); then try again"
-        ) from None
-
-
-def _stop() -> None:
-    """Runs on a rank."""
-    from labkit.rank import recording
-
-    recording.off()
+        return remote.call(lab, function, asked="a trace")
+    except BaseException:
+        if lab.is_running():
+            remote.send(lab, "drop_recording")
+        raise

@@ -12,6 +12,8 @@ import secrets
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import psutil
 
@@ -33,7 +35,7 @@ class Spare:
         self._order: spare_maker.Order | None = None
         self._surroundings: tuple = ()
         self._maker: subprocess.Popen | None = None
-        self._on_hold = False
+        self.is_on_hold = False
 
     def prepare(self, plan: Plan, engines: Engines, pids: tuple[int, ...]) -> None:
         """Begin, where it makes sense; the spare ranks will take as much memory as those of `pids`."""
@@ -45,7 +47,7 @@ class Spare:
         engines.folder.joinpath(_NAME).write_text(folder.name)
         self._order = spare_maker.Order(plan, folder, owner, pids, QUIET)
         self._surroundings = _surroundings()
-        self._on_hold = False
+        self.is_on_hold = False
         self._maker = subprocess.Popen(
             [sys.executable, "-m", "labkit.launch.spare_maker", pickle.dumps(self._order).hex()],
             env=os.environ | {processes.MARK: folder.name},
@@ -61,15 +63,24 @@ class Spare:
 
     def hold(self) -> None:
         """The ranks begin to work: what is not ready yet waits."""
-        if not self._on_hold:
+        if not self.is_on_hold:
             self._tell(spare_maker.HOLD)
-        self._on_hold = True
+        self.is_on_hold = True
 
     def release(self) -> None:
         """The ranks are idle again."""
-        if self._on_hold:
+        if self.is_on_hold:
             self._tell(spare_maker.GO_ON)
-        self._on_hold = False
+        self.is_on_hold = False
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """On hold in this block, however it ends."""
+        self.hold()
+        try:
+            yield
+        finally:
+            self.release()
 
     def take(self, plan: Plan) -> Engines | None:
         """The spare set, running, if it is ready and what is asked for. Afterwards there is none."""

@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 from dataclasses import asdict
+from typing import Any, NoReturn
 
 import torch.distributed as dist
 from ipyparallel.engine.app import IPEngine
@@ -22,7 +23,7 @@ def tell_of_exit() -> None:
     """Write down who called os._exit: Hydra ends the other ranks then, but does not say why."""
     mine, leave = os.getpid(), os._exit
 
-    def _exit(status):
+    def _exit(status: int) -> NoReturn:
         if os.getpid() == mine:  # and not a child that this rank has forked
             os.write(2, f"PID {mine} RUNNING AT {socket.gethostname()}\nEXIT CODE: {status}\n".encode())
         leave(status)
@@ -30,7 +31,7 @@ def tell_of_exit() -> None:
     os._exit = _exit
 
 
-def _refuse(what: str, fix: str):
+def _refuse(what: str, fix: str) -> NoReturn:
     raise LabError(f"{what} on a rank", "a rank has no keyboard: nobody could answer it", fix)
 
 
@@ -41,12 +42,12 @@ class RankEngine(IPEngine):
     `labkit_interrupt_request` with a SIGINT to itself, which also ranks on other hosts can be sent.
     """
 
-    def init_engine(self):
+    def init_engine(self) -> None:
         super().init_engine()
         self.init_mpi = ""  # ipyparallel would put three names of its own into the namespace
         self.user_ns = names()
 
-    async def complete_registration(self, *args):
+    async def complete_registration(self, *args: Any) -> None:
         await super().complete_registration(*args)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)  # nothing to save: end at once
         gc.freeze()  # what torch has made stays: else each clean start looks through all of it, 0.1 s
@@ -58,11 +59,11 @@ class RankEngine(IPEngine):
         self.kernel.control_handlers["labkit_state_request"] = self._tell_state
         self.kernel.control_handlers["labkit_interrupt_request"] = self._interrupt
 
-    def _tell_state(self, stream, ident, parent):
+    def _tell_state(self, stream: Any, ident: list[bytes], parent: dict[str, Any]) -> None:
         content = {"status": "ok", "state": asdict(state.state(self.id))}
         self.session.send(stream, "labkit_state_reply", content, parent, ident=ident)
 
-    def _interrupt(self, stream, ident, parent):
+    def _interrupt(self, stream: Any, ident: list[bytes], parent: dict[str, Any]) -> None:
         os.kill(os.getpid(), signal.SIGINT)
         self.session.send(stream, "labkit_interrupt_reply", {"status": "ok"}, parent, ident=ident)
 

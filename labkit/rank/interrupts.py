@@ -7,6 +7,8 @@ it waits, and is raised at the next line of the code that called those.
 
 import signal
 import sys
+from types import FrameType
+from typing import Any, NoReturn
 
 from labkit.rank.state import in_cell, stack
 
@@ -14,7 +16,7 @@ _traced: list = []
 """What traced when an interrupt had to wait, a debugger or what measures coverage; to be set again."""
 
 
-def install(kernel) -> None:
+def install(kernel: Any) -> None:
     """Use this handler while the kernel handles a request; an idle rank ignores interrupts."""
     kernel.pre_handler_hook = lambda: signal.signal(signal.SIGINT, _on_interrupt)
     kernel.post_handler_hook = _end_of_request
@@ -27,7 +29,7 @@ def _end_of_request() -> None:
         sys.settrace(_traced.pop())
 
 
-def _on_interrupt(signum, frame) -> None:
+def _on_interrupt(signum: int, frame: FrameType | None) -> None:
     frames = stack(frame)
     if not any(map(in_cell, frames)):
         return
@@ -40,11 +42,11 @@ def _on_interrupt(signum, frame) -> None:
     sys.settrace(lambda *event: None)
 
 
-def _raise_now(frame, event, argument):
+def _raise_now(frame: FrameType, event: str, argument: object) -> NoReturn:
     frame.f_trace = None
     raise KeyboardInterrupt
 
 
-def _must_be_whole(frame) -> bool:
+def _must_be_whole(frame: FrameType) -> bool:
     file, function = frame.f_code.co_filename, frame.f_code.co_name
     return (function == "step" and "torch/optim/" in file) or file.startswith("<frozen importlib")

@@ -8,8 +8,10 @@ import linecache
 import sysconfig
 import traceback
 from pathlib import Path
+from types import TracebackType
 
 import torch
+from IPython.core.interactiveshell import InteractiveShell
 
 import labkit
 from labkit.rank.protocol import in_the_cell
@@ -22,19 +24,25 @@ _LIBRARIES = tuple(
 CONTEXT = 2  # lines of a cell above and below
 
 
-def install(shell) -> None:
+def install(shell: InteractiveShell) -> None:
     """Use the short traceback for every error of a cell but a syntax error, which has no frames."""
     shell.set_custom_exc((BaseException,), _show)
     shell.InteractiveTB.set_mode("Minimal")  # IPython formats each error once more, for its history
 
 
-def _show(shell, kind, error, trace, tb_offset=None) -> list[str]:
+def _show(
+    shell: InteractiveShell,
+    kind: type[BaseException],
+    error: BaseException,
+    trace: TracebackType,
+    tb_offset: int | None = None,
+) -> list[str]:
     lines = short(kind, error, trace, shell.execution_count)
     shell._showtraceback(kind, error, lines)
     return lines
 
 
-def short(kind, error, trace, count: int) -> list[str]:
+def short(kind: type[BaseException], error: BaseException, trace: TracebackType, count: int) -> list[str]:
     """The lines of a traceback; `count` is the number of the cell."""
     frames = [(frame, line) for frame, line in traceback.walk_tb(trace)]
     told, skipped = [], 0

@@ -11,6 +11,9 @@ import psutil
 import pytest
 
 from labkit import LabError, launch
+from labkit.exercises.catalogue import exercise_named
+from labkit.exercises.grade import grade
+from labkit.lab.cell import follow
 from labkit.lab.lab import Lab
 from labkit.launch import processes
 
@@ -59,6 +62,24 @@ def test_clean_forgets(labs, ask):
 def test_views_address_ranks(labs):
     lab = labs(3)
     assert lab[1]["rank"] == 1 and lab[1:]["rank"] == [1, 2] and lab[[0, 2]]["rank"] == [0, 2]
+
+
+QUESTIONS = {
+    "whether it runs": lambda lab: lab.require_running(),
+    "compare": lambda lab: lab.compare("rank"),
+    "network": lambda lab: lab.network(),
+    "check": lambda lab: grade(lab, exercise_named("swap")),  # of a function that nobody has written
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_only_a_cell_holds_the_spare_ranks(labs, question):
+    lab, seen = labs(2), []
+    QUESTIONS[question](lab)
+    assert not lab.spare.is_on_hold
+    sent = lab[:].execute("import time; time.sleep(0.5)", silent=False, block=False)
+    follow(lab, sent, watch_it=lambda *_: seen.append(lab.spare.is_on_hold))
+    assert seen and all(seen) and not lab.spare.is_on_hold
 
 
 def test_table(labs):

@@ -1,8 +1,14 @@
-"""Ranks hear while they run a cell, each on its own."""
+"""A call ends in time whatever the ranks do; they hear while they run a cell, each on its own."""
 
+import concurrent.futures
 import signal
+import threading
 import time
 
+import pytest
+
+from labkit import LabError
+from labkit.lab import compare, remote
 from labkit.lab.diagnosis import State
 from labkit.lab.remote import ask_states
 
@@ -33,7 +39,13 @@ def test_only_the_ranks_that_are_meant_are_interrupted(labs):
     second.get(10)
 
 
-def test_where_not_all_answer_nothing_is_told(labs):
+class OtherTimeoutError(Exception):
+    """What futures raise before Python 3.11: no builtin TimeoutError."""
+
+
+@pytest.mark.parametrize("error", [TimeoutError, OtherTimeoutError])
+def test_where_not_all_answer_nothing_is_told(labs, monkeypatch, error):
+    monkeypatch.setattr(concurrent.futures._base, "TimeoutError", error)
     lab = labs(2)
     process = lab.ranks[1].process()
     process.send_signal(signal.SIGSTOP)
@@ -43,3 +55,47 @@ def test_where_not_all_answer_nothing_is_told(labs):
     finally:
         process.send_signal(signal.SIGCONT)
     assert ask_states(lab, [0, 1], timeout=10.0).keys() == {0, 1}
+
+
+CALLS = {
+    "recover": lambda lab: lab.recover(),
+    "network": lambda lab: lab.network(),
+    "compare": lambda lab: lab.compare("rank"),
+    "trace": lambda lab: lab.trace().__enter__(),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_busy_rank_is_told_and_nothing_is_lost(labs, ask, monkeypatch, name):
+    lab = labs(2)
+    monkeypatch.setattr(remote, "CALL_DEADLINE", 0.3)
+    monkeypatch.setattr(compare, "DEADLINE", 0.3)
+    busy = lab[1].execute("import time; time.sleep(1)", block=False)
+    with pytest.raises(LabError, match=r"ranks? .*1 did not answer within 0.3 s"):
+        CALLS[name](lab)
+    busy.get(20)
+    assert ask(lab[:], "x.item()", "x = torch.ones(1); dist.all_reduce(x)") == [2.0] * 2
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name != "recover")) for name in CALLS]
+)
+def test_a_rank_that_dies_under_a_call_is_told_at_once(labs, name):
+    lab, killed = labs(2), []
+    lab[1].execute("import time; time.sleep(100)", block=False)
+
+    def kill():
+        killed.append(time.monotonic())
+        lab.ranks[1].process().kill()
+
+    threading.Timer(0.5, kill).start()
+    with pytest.raises(LabError, match=r"rank 1 .* died: .*[Kk]illed"):
+        CALLS[name](lab)
+    assert time.monotonic() - killed[0] < 3
+
+
+@pytest.mark.parametrize("name", ["os.getpid", "nothing", "exercises.on_rank.torch", "rank.service.isinf"])
+def test_only_what_labkit_itself_has_is_called(labs, name):
+    with pytest.raises(LabError, match=f"to call {name} on a rank"):
+        remote.call(labs(2), name, asked="a test")
+    assert remote.call(labs(2), "rank.world.describe", asked="a test")[1]["rank"] == 1

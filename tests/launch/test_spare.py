@@ -61,9 +61,9 @@ def run(lab, code):
 @pytest.mark.slow
 def test_preparation_stands_still_while_a_cell_runs(lab):
     wait_until(lambda: ranks(spares(lab)))
-    lab.require_running()
-    wait_until(lambda: stopped(ranks(spares(lab))), 10)
-    spent = sum(sum(p.cpu_times()[:2]) for p in ranks(spares(lab)))
+    with lab.spare.held():
+        wait_until(lambda: stopped(ranks(spares(lab))), 10)
+        spent = sum(sum(p.cpu_times()[:2]) for p in ranks(spares(lab)))
     assert run(lab, "import time; time.sleep(2.5); rank") == ["0", "1"]
     assert sum(sum(p.cpu_times()[:2]) for p in ranks(spares(lab))) < spent + 0.5
     wait_until(lab.spare.is_ready)

@@ -6,24 +6,24 @@ A cut is the number of layers of each stage, `sizes` what each layer holds, in M
 from itertools import combinations, pairwise
 
 
-def equal(layers, stages) -> list[int]:
+def equal(layers: int, stages: int) -> list[int]:
     """As many layers in each stage as in any other, or one more."""
     return [layers * (s + 1) // stages - layers * s // stages for s in range(stages)]
 
 
-def fullest(cut, sizes) -> int:
+def fullest(cut: list[int], sizes: list[int]) -> int:
     """What the fullest stage holds."""
     ends = [sum(cut[: n + 1]) for n in range(len(cut))]
     return max(sum(sizes[a:b]) for a, b in pairwise([0, *ends]))
 
 
-def least(sizes, stages) -> int:
+def least(sizes: list[int], stages: int) -> int:
     """The least that the fullest of so many stages can hold: all ways to cut are tried."""
     cuts = combinations(range(1, len(sizes)), min(stages, len(sizes)) - 1)
     return min(fullest([b - a for a, b in pairwise([0, *cut, len(sizes)])], sizes) for cut in cuts)
 
 
-def wrong_cut(cut, sizes, stages) -> str:
+def wrong_cut(cut: object, sizes: list[int], stages: int) -> str:
     """What is wrong with it; nothing where no cut is better."""
     if cut is None:
         return "Nothing came back: a function without `return` returns None."

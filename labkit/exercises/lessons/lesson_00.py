@@ -1,16 +1,26 @@
 """Meet the ranks."""
 
+from __future__ import annotations
+
 import math
 
-from labkit.exercises.describe import Answers, Choice, Exercise, Lesson, Limit, Prediction, Question
+from labkit.exercises.describe import (
+    Answers,
+    Arguments,
+    Choice,
+    Exercise,
+    Lesson,
+    Limit,
+    Prediction,
+    Question,
+)
 from labkit.exercises.judge import close, numbers, show
+from labkit.exercises.lazy_torch import torch
 from labkit.rank.protocol import ranks
 
 
-def _powers(generator, size):
+def _powers(generator: torch.Generator, size: int) -> Arguments:
     """Powers of two in any order: a sum of some of them says which ones were added."""
-    import torch
-
     n = int(torch.randint(33, 44, (), generator=generator))
     shuffled = [2**k for k in torch.randperm(n, generator=generator).tolist()]
     return [(list(shuffled),) for _ in range(size)]
@@ -61,9 +71,7 @@ def my_sum(numbers):
 )
 
 
-def _darts(generator, size):
-    import torch
-
+def _darts(generator: torch.Generator, size: int) -> Arguments:
     return [(int(torch.randint(80_000, 120_000, (), generator=generator)),)] * size
 
 

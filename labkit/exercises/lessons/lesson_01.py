@@ -1,17 +1,20 @@
 """Send a tensor from one rank to another."""
 
-from labkit.exercises.describe import Choice, Exercise, Lesson, Limit, Prediction, Question
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from labkit.exercises.describe import Arguments, Choice, Exercise, Lesson, Limit, Prediction, Question, Values
 from labkit.exercises.judge import Mistake, compare
+from labkit.exercises.lazy_torch import torch
 
 
-def _tensors(generator, size):
-    import torch
-
+def _tensors(generator: torch.Generator, size: int) -> Arguments:
     n = int(torch.randint(1, 2000, (), generator=generator))
     return [(torch.randn(n, generator=generator),) for _ in range(size)]
 
 
-def _from(source):
+def _from(source: Callable[[int, int], int]) -> Values:
     """What every rank has that holds the tensor of rank source(rank, size)."""
     return lambda arguments: [arguments[source(r, len(arguments))][0] for r in range(len(arguments))]
 
@@ -55,14 +58,12 @@ def swap(mine):
 )  # fmt: skip
 
 
-def _links(generator, size):
-    import torch
-
+def _links(generator: torch.Generator, size: int) -> Arguments:
     share, a, b = torch.rand(3, dtype=torch.float64, generator=generator).tolist()
     return [(0.6 + 0.38 * share, 1e-6 * 10 ** (2 * a), 1e-10 * 10 ** (2 * b))] * size
 
 
-def _size(formula):
+def _size(formula: Callable[[float, float, float], float]) -> Values:
     return lambda arguments: [formula(*given) for given in arguments]
 
 

@@ -1,16 +1,26 @@
 """Sum over all ranks."""
 
-from labkit.exercises.describe import Choice, Exercise, Lesson, Limit, Prediction, Question, in_place
+from __future__ import annotations
+
+from labkit.exercises.describe import (
+    Arguments,
+    Choice,
+    Exercise,
+    Lesson,
+    Limit,
+    Prediction,
+    Question,
+    in_place,
+)
 from labkit.exercises.judge import Mistake, compare, everywhere
+from labkit.exercises.lazy_torch import torch
 
 
-def _losses(generator, size):
-    import torch
-
+def _losses(generator: torch.Generator, size: int) -> Arguments:
     return [(5 * torch.rand(1, generator=generator),) for _ in range(size)]
 
 
-def _sum(arguments):
+def _sum(arguments: Arguments) -> torch.Tensor:
     return sum(x for (x,) in arguments)
 
 
@@ -52,14 +62,12 @@ def mean_loss(loss):
 )  # fmt: skip
 
 
-def _tensors(generator, size):
-    import torch
-
+def _tensors(generator: torch.Generator, size: int) -> Arguments:
     n = 12 * int(torch.randint(1, 50, (), generator=generator))  # can be cut into 2, 3 or 4 equal chunks
     return [(torch.randn(n, dtype=torch.float64, generator=generator),) for _ in range(size)]
 
 
-def _own_chunk_summed(arguments):
+def _own_chunk_summed(arguments: Arguments) -> list[torch.Tensor]:
     """What reduce-scatter leaves where it works in place."""
     total, size = _sum(arguments), len(arguments)
     held = [x.clone() for (x,) in arguments]

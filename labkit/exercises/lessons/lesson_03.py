@@ -1,36 +1,40 @@
 """Lesson 03, Split the gradient: its prediction, exercises and questions."""
 
-from labkit.exercises.describe import Choice, Exercise, Lesson, Limit, Prediction, Question
+from __future__ import annotations
+
+from typing import Any
+
+from labkit.exercises.describe import Arguments, Choice, Exercise, Lesson, Limit, Prediction, Question
 from labkit.exercises.judge import Mistake, compare, everywhere
 from labkit.exercises.lazy_torch import torch
 
 WEIGHTS, COLUMNS = 7, 5
 
 
-def _vectors(generator, size):
+def _vectors(generator: torch.Generator, size: int) -> Arguments:
     """A vector per rank, and how many samples it stands for: different on every rank."""
     samples = 1 + torch.randperm(9, generator=generator)[:size]
     return [(torch.randn(WEIGHTS, generator=generator), n) for n in samples.tolist()]
 
 
-def _mean(arguments):
+def _mean(arguments: Arguments) -> torch.Tensor:
     total = sum(samples for _, samples in arguments)
     return sum(g * samples for g, samples in arguments) / total
 
 
-def _plain_mean(arguments):
+def _plain_mean(arguments: Arguments) -> torch.Tensor:
     return sum(g for g, _ in arguments) / len(arguments)
 
 
-def _weighted_sum(arguments):
+def _weighted_sum(arguments: Arguments) -> torch.Tensor:
     return sum(g * samples for g, samples in arguments)
 
 
-def _weighted_sum_over_ranks(arguments):
+def _weighted_sum_over_ranks(arguments: Arguments) -> torch.Tensor:
     return _weighted_sum(arguments) / len(arguments)
 
 
-def _own(arguments):
+def _own(arguments: Arguments) -> list[torch.Tensor]:
     return [g for g, _ in arguments]
 
 
@@ -70,7 +74,7 @@ def mean_in_one(gradient, samples):
 )
 
 
-def _rows(generator, size):
+def _rows(generator: torch.Generator, size: int) -> Arguments:
     """Rows per rank, as many as on no other rank, and with another mean: as in shards of unlike data."""
     counts = 2 + torch.randperm(6, generator=generator)[:size]
     return [
@@ -79,7 +83,7 @@ def _rows(generator, size):
     ]
 
 
-def _stacked(arguments, result):
+def _stacked(arguments: tuple, result: Any) -> Any:
     """Mean and variance as one tensor of two rows, if that is what came back."""
     pair = isinstance(result, (tuple, list)) and len(result) == 2 and all(map(torch.is_tensor, result))
     if not pair or result[0].shape != result[1].shape:
@@ -87,33 +91,33 @@ def _stacked(arguments, result):
     return torch.stack(list(result))
 
 
-def _statistics(rows, unbiased=False):
+def _statistics(rows: torch.Tensor, unbiased: bool = False) -> torch.Tensor:
     return torch.stack([rows.mean(0), rows.var(0, unbiased=unbiased)])
 
 
-def _of_all(arguments):
+def _of_all(arguments: Arguments) -> torch.Tensor:
     return _statistics(torch.cat([rows for (rows,) in arguments]))
 
 
-def _sample_variance(arguments):
+def _sample_variance(arguments: Arguments) -> torch.Tensor:
     return _statistics(torch.cat([rows for (rows,) in arguments]), unbiased=True)
 
 
-def _mean_of_each(arguments):
+def _mean_of_each(arguments: Arguments) -> torch.Tensor:
     return sum(_statistics(rows) for (rows,) in arguments) / len(arguments)
 
 
-def _weighted_mean_of_each(arguments):
+def _weighted_mean_of_each(arguments: Arguments) -> torch.Tensor:
     total = sum(len(rows) for (rows,) in arguments)
     return sum(len(rows) * _statistics(rows) for (rows,) in arguments) / total
 
 
-def _mean_square(arguments):
+def _mean_square(arguments: Arguments) -> torch.Tensor:
     every = torch.cat([rows for (rows,) in arguments])
     return torch.stack([every.mean(0), (every**2).mean(0)])
 
 
-def _of_each(arguments):
+def _of_each(arguments: Arguments) -> list[torch.Tensor]:
     return [_statistics(rows) for (rows,) in arguments]
 
 

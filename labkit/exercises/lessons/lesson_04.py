@@ -1,8 +1,11 @@
 """Lesson 04, Train in step: its prediction, exercises and questions."""
 
-import copy
+from __future__ import annotations
 
-from labkit.exercises.describe import Choice, Exercise, Lesson, Limit, Prediction, Question
+import copy
+from collections.abc import Callable
+
+from labkit.exercises.describe import Arguments, Choice, Exercise, Lesson, Limit, Prediction, Question, Values
 from labkit.exercises.judge import Mistake, compare, everywhere
 from labkit.exercises.lazy_torch import torch
 from labkit.exercises.lessons.networks import gradient, linear
@@ -13,7 +16,7 @@ PARAMETERS = 4
 BATCHES, SAMPLES = 3, 4
 
 
-def _network(generator):
+def _network(generator: torch.Generator) -> torch.nn.Sequential:
     first, last = linear(generator, PIXELS, HIDDEN), linear(generator, HIDDEN, CLASSES)
     network = torch.nn.Sequential(first, torch.nn.ReLU(), last)
     with torch.no_grad():
@@ -22,7 +25,7 @@ def _network(generator):
     return network
 
 
-def _with_gradients(generator, size):
+def _with_gradients(generator: torch.Generator, size: int) -> Arguments:
     network, given = _network(generator), []
     for _ in range(size):
         given.append((copy.deepcopy(network),))
@@ -31,15 +34,15 @@ def _with_gradients(generator, size):
     return given
 
 
-def _own(arguments):
+def _own(arguments: Arguments) -> list[torch.Tensor]:
     return [gradient(network) for (network,) in arguments]
 
 
-def _sum(arguments):
+def _sum(arguments: Arguments) -> torch.Tensor:
     return sum(_own(arguments))
 
 
-def _mean(arguments):
+def _mean(arguments: Arguments) -> torch.Tensor:
     return _sum(arguments) / len(arguments)
 
 
@@ -84,7 +87,7 @@ def sync_in_one(model):
 )
 
 
-def _with_batches(generator, size):
+def _with_batches(generator: torch.Generator, size: int) -> Arguments:
     network, given = _network(generator), []
     for _ in range(size):
         x = torch.randn(BATCHES, SAMPLES, PIXELS, generator=generator)
@@ -93,26 +96,26 @@ def _with_batches(generator, size):
     return given
 
 
-def _gradient(network, batches):
+def _gradient(network: torch.nn.Module, batches: list[tuple[torch.Tensor, torch.Tensor]]) -> torch.Tensor:
     """Of the mean loss over all samples of these mini-batches; the network is left as it was."""
     x, y = (torch.cat(parts) for parts in zip(*batches, strict=True))
     loss = torch.nn.functional.cross_entropy(network(x), y)
     return torch.cat([g.flatten() for g in torch.autograd.grad(loss, list(network.parameters()))])
 
 
-def _alone(arguments):
+def _alone(arguments: Arguments) -> list[torch.Tensor]:
     return [_gradient(network, batches) for network, batches in arguments]
 
 
-def _of_all(arguments):
+def _of_all(arguments: Arguments) -> torch.Tensor:
     return sum(_alone(arguments)) / len(arguments)
 
 
-def _times(factor, value):
+def _times(factor: Callable[[int], float], value: Callable[[Arguments], torch.Tensor]) -> Values:
     return lambda arguments: [factor(len(arguments)) * value(arguments)] * len(arguments)
 
 
-def _of_the_last(arguments):
+def _of_the_last(arguments: Arguments) -> torch.Tensor:
     return _of_all([(network, batches[-1:]) for network, batches in arguments])
 
 

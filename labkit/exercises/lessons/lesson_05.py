@@ -1,27 +1,33 @@
 """Lesson 05, When does it pay?: its prediction, exercises and questions."""
 
-from labkit.exercises.describe import Choice, Exercise, Lesson, Limit, Prediction, Question
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from labkit.exercises.describe import Arguments, Choice, Exercise, Lesson, Limit, Prediction, Question, Values
 from labkit.exercises.judge import Mistake, compare, everywhere
 from labkit.exercises.lazy_torch import torch
 
 
-def _stopwatches(generator, size):
+def _stopwatches(generator: torch.Generator, size: int) -> Arguments:
     """Seconds per sample, equal on all ranks; and of an all-reduce, longer the earlier a rank came."""
     t, t_sync = ((0.5 + torch.rand(2, generator=generator)) * torch.tensor([1e-3, 0.1])).tolist()
     early = torch.linspace(0, 0.2, size)[torch.randperm(size, generator=generator)]
     return [(t, t_sync + wait) for wait in early.tolist()]
 
 
-def _batch(t_sync, ranks):
+def _batch(
+    t_sync: Callable[[list[float]], float], ranks: Callable[[Arguments], int]
+) -> Callable[[Arguments], float]:
     """From how many samples on it pays, from this value of T_sync, and with this divisor."""
     return lambda arguments: t_sync([seen for _, seen in arguments]) / (ranks(arguments) * arguments[0][0])
 
 
-def _others(arguments):
+def _others(arguments: Arguments) -> int:
     return len(arguments) - 1
 
 
-def _mean(times):
+def _mean(times: list[float]) -> float:
     return sum(times) / len(times)
 
 
@@ -82,24 +88,26 @@ def least_batch(t, seen):
 )
 
 
-def _speeds(generator, size):
+def _speeds(generator: torch.Generator, size: int) -> Arguments:
     """Seconds per sample, another number on each rank; and a batch, the same on all."""
     times = 1e-3 * (1 + torch.randperm(4, generator=generator)[:size] + torch.rand((), generator=generator))
     batch = 10 * int(torch.randint(5, 100, (), generator=generator))
     return [(t, batch) for t in times.tolist()]
 
 
-def _shares(weight, of=lambda batch, size: batch):
+def _shares(
+    weight: Callable[[float], float], of: Callable[[int, int], float] = lambda batch, size: batch
+) -> Values:
     """Per rank its part of what `of` gives, in proportion to its weight."""
 
-    def shares(arguments):
+    def shares(arguments: Arguments) -> list[float]:
         weights = [weight(t) for t, _ in arguments]
         return [of(arguments[0][1], len(arguments)) * w / sum(weights) for w in weights]
 
     return shares
 
 
-def _speed(t):
+def _speed(t: float) -> float:
     return 1 / t
 
 

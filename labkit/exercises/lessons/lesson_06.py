@@ -1,7 +1,22 @@
 """Lesson 06, All-reduce in a ring: its prediction, exercises and questions."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
 from labkit import LabError
-from labkit.exercises.describe import Answers, Choice, Exercise, Lesson, Limit, Prediction, Question
+from labkit.exercises.describe import (
+    Answers,
+    Arguments,
+    Choice,
+    Exercise,
+    Lesson,
+    Limit,
+    Prediction,
+    Question,
+    Values,
+)
 from labkit.exercises.judge import Mistake, compare, everywhere
 from labkit.exercises.lazy_torch import dist, torch
 from labkit.schedule import Budget, Schedule, run, violations
@@ -10,19 +25,19 @@ LENGTH = 840
 """Elements of the tensor of a schedule: up to 8 ranks cut it into equal chunks."""
 
 
-def _tensors(generator, size):
+def _tensors(generator: torch.Generator, size: int) -> Arguments:
     n = 12 * int(torch.randint(1, 50, (), generator=generator))  # 2, 3 or 4 ranks cut it into equal chunks
     return [(torch.randn(n, dtype=torch.float64, generator=generator),) for _ in range(size)]
 
 
-def _sum(arguments):
+def _sum(arguments: Arguments) -> torch.Tensor:
     return sum(x for (x,) in arguments)
 
 
-def _chunk(offset, scale=lambda size: 1):
+def _chunk(offset: int, scale: Callable[[int], float] = lambda size: 1) -> Values:
     """Per rank the summed chunk whose number is the rank's plus `offset`."""
 
-    def chunks(arguments):
+    def chunks(arguments: Arguments) -> list[torch.Tensor]:
         size = len(arguments)
         parts = (_sum(arguments) * scale(size)).chunk(size)
         return [parts[(rank + offset) % size] for rank in range(size)]
@@ -94,7 +109,7 @@ def _bytes(size: int) -> int:
     return 8 * LENGTH * 2 * (size - 1) // size
 
 
-def _executed(arguments, result):
+def _executed(arguments: tuple[int], result: Any) -> torch.Tensor | str:
     """What the schedule leaves on this rank; or what is wrong with it, and then it is not run."""
     (size,) = arguments
     try:
@@ -111,7 +126,7 @@ def _executed(arguments, result):
     return x
 
 
-def _sum_of_all(arguments):
+def _sum_of_all(arguments: Arguments) -> torch.Tensor:
     return torch.arange(LENGTH) * sum(range(1, len(arguments) + 1))
 
 

@@ -1,6 +1,10 @@
 """Lesson 08, Keep the weights on a server: its predictions, exercises and questions."""
 
-from labkit.exercises.describe import Choice, Exercise, Lesson, Limit, Prediction, Question
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from labkit.exercises.describe import Arguments, Choice, Exercise, Lesson, Limit, Prediction, Question
 from labkit.exercises.judge import Mistake, compare, everywhere
 from labkit.exercises.lazy_torch import torch
 
@@ -8,15 +12,17 @@ ROWS, NUMBERS = 50, 6
 """Of the table: rows, and numbers in each."""
 
 
-def _weights_and_gradients(generator, size):
+def _weights_and_gradients(generator: torch.Generator, size: int) -> Arguments:
     n = 4 + int(torch.randint(60, (), generator=generator))
     return [(torch.randn(n, dtype=torch.float64, generator=generator),) for _ in range(size)]
 
 
-def _stepped(divisor=lambda size: size - 1, sign=-1):
+def _stepped(
+    divisor: Callable[[int], int] = lambda size: size - 1, sign: int = -1
+) -> Callable[[Arguments], torch.Tensor]:
     """The weights of rank 0 after the step, with another divisor or the other sign if asked."""
 
-    def value(arguments):
+    def value(arguments: Arguments) -> torch.Tensor:
         weights, *gradients = (x for (x,) in arguments)
         return weights + sign * sum(gradients) / divisor(len(arguments))
 
@@ -84,7 +90,7 @@ def step_on_server(x):
 )
 
 
-def _table_and_ids(generator, size):
+def _table_and_ids(generator: torch.Generator, size: int) -> Arguments:
     """The table is on rank 0, the others have zeros of its shape; some numbers come more than once."""
     table = torch.randn(ROWS, NUMBERS, dtype=torch.float64, generator=generator)
     share = 1 / torch.arange(1, ROWS + 1)
@@ -95,11 +101,11 @@ def _table_and_ids(generator, size):
     return given
 
 
-def _rows(arguments):
+def _rows(arguments: Arguments) -> list[torch.Tensor]:
     return [arguments[0][0][ids] for _, ids in arguments]
 
 
-def _distinct_bytes(arguments):
+def _distinct_bytes(arguments: Arguments) -> int:
     return sum(8 * NUMBERS * len(ids.unique()) for _, ids in arguments[1:])
 
 

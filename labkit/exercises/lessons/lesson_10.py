@@ -1,6 +1,10 @@
 """Lesson 10, Do not wait: its prediction, exercises and questions."""
 
-from labkit.exercises.describe import Choice, Exercise, Lesson, Limit, Prediction, Question
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from labkit.exercises.describe import Arguments, Choice, Exercise, Lesson, Limit, Prediction, Question, Values
 from labkit.exercises.judge import Mistake, compare
 from labkit.exercises.lazy_torch import torch
 
@@ -8,7 +12,7 @@ ROUNDS = 4
 """How often each worker comes, on average."""
 
 
-def _arrivals(generator, size):
+def _arrivals(generator: torch.Generator, size: int) -> Arguments:
     """Weights, an order in which every worker comes at least once, and a step size.
 
     With two workers or more a staleness above 1 occurs: only there does it matter what it is divided by.
@@ -21,7 +25,7 @@ def _arrivals(generator, size):
     return [(weights.clone(), order, 0.4) for _ in range(size)]
 
 
-def _staleness(order):
+def _staleness(order: list[int]) -> list[int]:
     """Of each gradient: how many updates there were since its worker's weights were sent."""
     sent, found = {}, []
     for version, worker in enumerate(order):
@@ -30,11 +34,11 @@ def _staleness(order):
     return found
 
 
-def _served(part_of, answered=1):
+def _served(part_of: Callable[[int, int], float], answered: int = 1) -> Values:
     """What every rank returns for steps of part_of(staleness, version) of the rate; the server answers a
     gradient with its version plus `answered`."""
 
-    def values(arguments):
+    def values(arguments: Arguments) -> list[torch.Tensor | int]:
         weights, order, rate = arguments[0]
         weights = weights.clone()
         pulled = {worker: (0, weights.clone()) for worker in order}
@@ -115,7 +119,7 @@ def serve_divided(weights, order, rate):
 )
 
 
-def _gossip(generator, size):
+def _gossip(generator: torch.Generator, size: int) -> Arguments:
     given = []
     for _ in range(size):
         weights = torch.randn(4, generator=generator, dtype=torch.float64)
@@ -126,10 +130,10 @@ def _gossip(generator, size):
     return [(mine, to) for mine in given]
 
 
-def _mixed(keep=0.5, give=0.5, mean=None):
+def _mixed(keep: float = 0.5, give: float = 0.5, mean: bool = False) -> Values:
     """What each rank has, if it keeps and gives these parts of its share."""
 
-    def values(arguments):
+    def values(arguments: Arguments) -> list[torch.Tensor]:
         to, held = arguments[0][1], [mine for mine, _ in arguments]
         found = []
         for rank, mine in enumerate(held):

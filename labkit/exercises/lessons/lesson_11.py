@@ -1,8 +1,21 @@
 """Lesson 11, Live with stragglers: its prediction, exercises and questions."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
 from itertools import combinations
 
-from labkit.exercises.describe import Answers, Choice, Exercise, Lesson, Limit, Prediction, Question
+from labkit.exercises.describe import (
+    Answers,
+    Arguments,
+    Choice,
+    Exercise,
+    Lesson,
+    Limit,
+    Prediction,
+    Question,
+    Values,
+)
 from labkit.exercises.judge import Mistake, close, compare, everywhere, show
 from labkit.exercises.lazy_torch import torch
 
@@ -11,16 +24,16 @@ LATE = 0.3
 """Seconds that the late rank of the second exercise sleeps: long against the others' messages."""
 
 
-def _logs(generator, size):
+def _logs(generator: torch.Generator, size: int) -> Arguments:
     """Each rank's log of how long workers computed, in another number of steps; and how many are needed."""
     logs = [1 + torch.rand(5 + 3 * rank, WORKERS, generator=generator) * (1 + rank) for rank in range(size)]
     return [(log, WORKERS - 2) for log in logs]
 
 
-def _means(of):
+def _means(of: Callable[[torch.Tensor, int], torch.Tensor]) -> Values:
     """The mean over all steps of of(sorted times of a step, needed)."""
 
-    def mean(arguments):
+    def mean(arguments: Arguments) -> torch.Tensor:
         needed = arguments[0][1]
         steps = torch.cat([log.sort(dim=1).values for log, _ in arguments])
         return of(steps, needed).mean()
@@ -28,12 +41,12 @@ def _means(of):
     return everywhere(mean)
 
 
-def _mean_of_means(arguments):
+def _mean_of_means(arguments: Arguments) -> list[torch.Tensor]:
     means = [log.sort(dim=1).values[:, needed - 1].mean() for log, needed in arguments]
     return [sum(means) / len(means)] * len(means)
 
 
-def _own_means(arguments):
+def _own_means(arguments: Arguments) -> list[torch.Tensor]:
     return [log.sort(dim=1).values[:, needed - 1].mean() for log, needed in arguments]
 
 
@@ -81,7 +94,7 @@ def mean_step(times, needed):
 )
 
 
-def _vectors(generator, size):
+def _vectors(generator: torch.Generator, size: int) -> Arguments:
     late = int(torch.randint(1, size, (), generator=generator))
     return [(torch.randn(5, generator=generator), size - 2, late, LATE) for _ in range(size)]
 
@@ -108,7 +121,7 @@ def _judge_first(answers: Answers) -> str:
     return "\n".join(lines)
 
 
-def _mean(vectors, ranks):
+def _mean(vectors: list[torch.Tensor], ranks: Collection[int]) -> torch.Tensor:
     return sum(vectors[rank] for rank in ranks) / len(ranks)
 
 

@@ -1,8 +1,19 @@
 """Lesson 15, Cut the model by layers: its prediction, exercises and questions."""
 
+from __future__ import annotations
+
 import copy
 
-from labkit.exercises.describe import Answers, Choice, Exercise, Lesson, Limit, Prediction, Question
+from labkit.exercises.describe import (
+    Answers,
+    Arguments,
+    Choice,
+    Exercise,
+    Lesson,
+    Limit,
+    Prediction,
+    Question,
+)
 from labkit.exercises.judge import Mistake, compare
 from labkit.exercises.lazy_torch import torch
 from labkit.exercises.lessons.cuts import equal, fullest, least, wrong_cut
@@ -11,7 +22,7 @@ from labkit.exercises.lessons.networks import gradient, linear
 SAMPLES, WIDTH = 5, 4
 
 
-def _stages(generator, size):
+def _stages(generator: torch.Generator, size: int) -> Arguments:
     """Per rank a stage of its own, an input, the gradient of the last stage's output, and who is frozen."""
     frozen = int(torch.randint(1, max(2, size - 1), (), generator=generator))
     given = []
@@ -23,7 +34,7 @@ def _stages(generator, size):
     return given
 
 
-def _whole(arguments, start=0, grad=None):
+def _whole(arguments: Arguments, start: int = 0, grad: torch.Tensor | None = None) -> list[torch.Tensor]:
     """The gradients of the whole network, from the stage `start` on, which takes its own input."""
     stages = [copy.deepcopy(stage) for stage, *_ in arguments]
     out = arguments[start][1]
@@ -33,7 +44,7 @@ def _whole(arguments, start=0, grad=None):
     return [gradient(stage) for stage in stages]
 
 
-def _each_alone(arguments):
+def _each_alone(arguments: Arguments) -> list[torch.Tensor]:
     """Each stage with its own input, as if it were the only one."""
     return [
         _whole([own])[0] if own[0][0].weight.requires_grad else torch.zeros(WIDTH * WIDTH + WIDTH)
@@ -41,7 +52,7 @@ def _each_alone(arguments):
     ]
 
 
-def _transfers(arguments):
+def _transfers(arguments: Arguments) -> int:
     """Activations over each boundary; gradients over those above the first stage that learns."""
     return (len(arguments) - 1) + (len(arguments) - 1 - arguments[0][3])
 
@@ -104,7 +115,7 @@ def fine_tune(stage, x, grad, frozen):
 )
 
 
-def _sizes(generator, size):
+def _sizes(generator: torch.Generator, size: int) -> Arguments:
     """Sizes for which equal numbers of layers are not the best cut."""
     while True:
         many = int(torch.randint(6, 11, (), generator=generator))

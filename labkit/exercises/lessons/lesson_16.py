@@ -1,6 +1,17 @@
 """Lesson 16, Cut inside a layer: its prediction, exercises and questions."""
 
-from labkit.exercises.describe import Answers, Choice, Exercise, Lesson, Limit, Prediction, Question
+from __future__ import annotations
+
+from labkit.exercises.describe import (
+    Answers,
+    Arguments,
+    Choice,
+    Exercise,
+    Lesson,
+    Limit,
+    Prediction,
+    Question,
+)
 from labkit.exercises.judge import Mistake, compare, everywhere, numbers
 from labkit.exercises.lazy_torch import torch
 
@@ -11,23 +22,23 @@ HIGH = 1000.0
 """Added to all scores: their exponentials are beyond float64."""
 
 
-def _fused(generator, size):
+def _fused(generator: torch.Generator, size: int) -> Arguments:
     weight = torch.randn(3 * WIDTH, WIDTH, generator=generator)
     return [(weight, HEADS)] * size
 
 
-def _heads(arguments):
+def _heads(arguments: Arguments) -> list[torch.Tensor]:
     """Per rank the rows of its heads: those of q, of k and of v."""
     size, (weight, heads) = len(arguments), arguments[0]
     by_head = weight.view(3, heads, -1, weight.shape[1])
     return [part.flatten(0, 2) for part in by_head.tensor_split(size, 1)]
 
 
-def _chunks(arguments):
+def _chunks(arguments: Arguments) -> list[torch.Tensor]:
     return list(arguments[0][0].tensor_split(len(arguments)))
 
 
-def _interleaved(arguments):
+def _interleaved(arguments: Arguments) -> list[torch.Tensor]:
     """As if each head's q, k and v stood together."""
     size, (weight, heads) = len(arguments), arguments[0]
     by_head = weight.view(3, heads, -1, weight.shape[1]).transpose(0, 1)
@@ -73,29 +84,29 @@ def my_heads(weight, heads):
 )
 
 
-def _scores(generator, size):
+def _scores(generator: torch.Generator, size: int) -> Arguments:
     scores = HIGH + 3 * torch.randn(SAMPLES, CLASSES, generator=generator, dtype=torch.float64)
     target = torch.randint(CLASSES, (SAMPLES,), generator=generator)
     return [(part.contiguous(), target) for part in scores.chunk(size, 1)]
 
 
-def _loss(arguments):
+def _loss(arguments: Arguments) -> torch.Tensor:
     scores = torch.cat([part for part, _ in arguments], 1)
     return torch.nn.functional.cross_entropy(scores, arguments[0][1])
 
 
-def _target_scores(arguments):
+def _target_scores(arguments: Arguments) -> torch.Tensor:
     scores = torch.cat([part for part, _ in arguments], 1)
     return scores.gather(1, arguments[0][1][:, None]).squeeze(1)
 
 
-def _own_classes_only(arguments):
+def _own_classes_only(arguments: Arguments) -> list[torch.Tensor]:
     """Each rank's exponentials are summed on that rank alone."""
     target = _target_scores(arguments)
     return [(part.logsumexp(1) - target).mean() for part, _ in arguments]
 
 
-def _own_largest(arguments):
+def _own_largest(arguments: Arguments) -> list[torch.Tensor]:
     """Each rank subtracts its own largest score, and the sums are added as if it were one."""
     largest = [part.amax(1, keepdim=True) for part, _ in arguments]
     total = sum((part - m).exp().sum(1) for (part, _), m in zip(arguments, largest, strict=True))

@@ -1,37 +1,57 @@
 """Lesson 17, Fill the pipeline: its prediction, exercises and questions."""
 
-import copy
+from __future__ import annotations
 
-from labkit.exercises.describe import Answers, Choice, Exercise, Lesson, Limit, Prediction, Question
+import copy
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from labkit.exercises.describe import (
+    Answers,
+    Arguments,
+    Choice,
+    Exercise,
+    Lesson,
+    Limit,
+    Prediction,
+    Question,
+)
 from labkit.exercises.judge import Mistake, compare
 from labkit.exercises.lazy_torch import dist, torch
 from labkit.exercises.lessons.networks import gradient, linear
 from labkit.exercises.lessons.slots import wrong_slots
 
+if TYPE_CHECKING:
+    Batches = list[tuple[torch.Tensor, torch.Tensor]]
+    Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+    Pipeline = tuple[list[torch.nn.Sequential], Batches, Loss]
+
 WIDTH = 5
 """Numbers in an activation of one sample."""
 
 
-def _network(generator, stages, microbatches, layers=1, samples=3):
+def _network(
+    generator: torch.Generator, stages: int, microbatches: int, layers: int = 1, samples: int = 3
+) -> Pipeline:
     """Stages, micro-batches and their loss, the same on every rank."""
 
-    def draw(*shape):
+    def draw(*shape: int) -> torch.Tensor:
         return torch.randn(shape, dtype=torch.float64, generator=generator)
 
-    def layer():
+    def layer() -> tuple[torch.nn.Module, ...]:
         made = linear(generator, WIDTH, WIDTH, bias=False, dtype=torch.float64)
         # Orthogonal: what goes in is still felt behind many layers.
         made.weight.data = torch.linalg.qr(made.weight.data).Q
         return made, torch.nn.LeakyReLU(0.8)
 
-    def loss(output, y):
+    def loss(output: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return (output - y).square().mean() / microbatches
 
     made = [torch.nn.Sequential(*sum((layer() for _ in range(layers)), ())) for _ in range(stages)]
     return made, list(zip(*draw(2, microbatches, samples, WIDTH), strict=True)), loss
 
 
-def _gradients(made, batches, loss):
+def _gradients(made: list[torch.nn.Sequential], batches: Batches, loss: Loss) -> list[torch.Tensor]:
     """Of the whole network, stage by stage."""
     made = copy.deepcopy(made)
     for x, y in batches:
@@ -39,17 +59,17 @@ def _gradients(made, batches, loss):
     return [gradient(stage) for stage in made]
 
 
-def _room(generator, size):
+def _room(generator: torch.Generator, size: int) -> Arguments:
     """Room for one micro-batch less than there are stages, and the last group of `room` has one."""
     room = max(1, size - 1)
     return [(size, 1 + room * int(torch.randint(2, 4, (), generator=generator)), room)] * size
 
 
-def _network_for(stages, microbatches, room):
+def _network_for(stages: int, microbatches: int, room: int) -> Pipeline:
     return _network(torch.Generator().manual_seed(microbatches), stages, microbatches)
 
 
-def _executed(arguments, result):
+def _executed(arguments: tuple[int, int, int], result: Any) -> torch.Tensor | str:
     """The gradient that the slots leave on this rank; or what is wrong with them, and then nothing is run."""
     from labkit.algorithms.pipeline import run_pipeline
 
@@ -118,18 +138,18 @@ LAYERS, SAMPLES = 10, 64
 """Of a stage, and of a micro-batch: the activations outweigh weights and gradients."""
 
 
-def _deep(generator, size):
+def _deep(generator: torch.Generator, size: int) -> Arguments:
     """Per rank a stage of its own; micro-batches of which rank 0 uses x and the last rank y; their loss."""
     microbatches = int(torch.randint(6, 9, (), generator=generator))
     made, batches, loss = _network(generator, size, microbatches, LAYERS, SAMPLES)
     return [(stage, batches, loss, batches[0][0]) for stage in made]
 
 
-def _parts(arguments):
+def _parts(arguments: Arguments) -> Pipeline:
     return [stage for stage, *_ in arguments], *arguments[0][1:3]
 
 
-def _own_input(arguments):
+def _own_input(arguments: Arguments) -> list[torch.Tensor]:
     """As if every stage went through x, the input of the first one."""
     made, batches, loss = _parts(copy.deepcopy(arguments))
     for x, y in batches:
@@ -142,7 +162,7 @@ def _own_input(arguments):
     return [gradient(stage) for stage in made]
 
 
-def _three_stored(arguments):
+def _three_stored(arguments: Arguments) -> int:
     """Bytes: a layer stores its input and what its linear part gives."""
     return 3 * (2 * LAYERS + 1) * arguments[0][3].nbytes
 

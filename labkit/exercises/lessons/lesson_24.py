@@ -1,6 +1,20 @@
 """Run on real machines."""
 
-from labkit.exercises.describe import Answers, Choice, Exercise, Lesson, Limit, Prediction, Question
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from labkit.exercises.describe import (
+    Answers,
+    Arguments,
+    Choice,
+    Exercise,
+    Lesson,
+    Limit,
+    Prediction,
+    Question,
+    Values,
+)
 from labkit.exercises.judge import Mistake, compare
 from labkit.exercises.lazy_torch import torch
 from labkit.rank.protocol import ranks
@@ -11,7 +25,7 @@ NO_MESSAGES = (
 )
 
 
-def _places(generator, size):
+def _places(generator: torch.Generator, size: int) -> Arguments:
     """The host of every rank, in no order; never a host for each, nor one for all."""
     while True:
         numbers = torch.randint(2, (size,), generator=generator).tolist()
@@ -19,7 +33,7 @@ def _places(generator, size):
             return [(["node-" + "ab"[number] for number in numbers],)] * size
 
 
-def _dealt(generator, size):
+def _dealt(generator: torch.Generator, size: int) -> Arguments:
     """The host of every rank, so that from four ranks on the ring in their order crosses too often."""
     while True:
         hosts = ["node-" + "abc"[n] for n in torch.randint(3, (size,), generator=generator).tolist()]
@@ -27,7 +41,7 @@ def _dealt(generator, size):
             return [(hosts,)] * size
 
 
-def _each(formula):
+def _each(formula: Callable[[list[str], int], int]) -> Values:
     return lambda arguments: [formula(hosts, r) for r, (hosts,) in enumerate(arguments)]
 
 

@@ -1,9 +1,13 @@
 """Networks for exercises: drawn from a generator of the check, and what a backward pass left in them."""
 
+from __future__ import annotations
+
+from typing import Any
+
 from labkit.exercises.lazy_torch import torch
 
 
-def linear(generator, inputs, outputs, **options):
+def linear(generator: torch.Generator, inputs: int, outputs: int, **options: Any) -> torch.nn.Linear:
     """A Linear layer whose parameters are normal numbers of the generator; torch's seed stays untouched."""
     layer = torch.nn.utils.skip_init(torch.nn.Linear, inputs, outputs, **options)
     with torch.no_grad():
@@ -12,7 +16,7 @@ def linear(generator, inputs, outputs, **options):
     return layer
 
 
-def gradient(module):
+def gradient(module: torch.nn.Module) -> torch.Tensor | str:
     """What the module's parameters hold, in one vector, zeros for a frozen one; words if one lacks it."""
     parameters = list(module.parameters())
     if any(p.grad is None and p.requires_grad for p in parameters):

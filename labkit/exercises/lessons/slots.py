@@ -1,10 +1,12 @@
 """Judging the slots of a pipeline that a learner returned, before anything runs."""
 
+from typing import Any
+
 from labkit.schedule.checks.pipeline import pipeline_violations
 from labkit.schedule.pipeline import Backward, Forward, pipeline_schedule
 
 
-def wrong_slots(found, stages: int, microbatches: int, room: int, most: int) -> str:
+def wrong_slots(found: Any, stages: int, microbatches: int, room: int, most: int) -> str:
     """The first thing that is wrong with them, in a sentence, or "".
 
     They must be slots for so many stages, do every pass in a possible order, store at most `room`
@@ -19,12 +21,12 @@ def wrong_slots(found, stages: int, microbatches: int, room: int, most: int) -> 
     return _late(found, most)
 
 
-def _are_slots(found) -> bool:
+def _are_slots(found: Any) -> bool:
     lists = isinstance(found, list | tuple) and all(isinstance(own, list | tuple) for own in found)
     return lists and all(isinstance(slot, Forward | Backward) for own in found for slot in own)
 
 
-def _late(slots, most: int) -> str:
+def _late(slots: list[list[Forward | Backward]], most: int) -> str:
     """Which pass is the first that begins too late, on the clock of a simulation in which each takes 1."""
     from labkit.simulate import Network, simulate
 

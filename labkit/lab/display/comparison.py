@@ -1,13 +1,22 @@
-"""A comparison of ranks as text and as HTML. Pure.
+"""What ranks have under one name, compared; as text and as HTML. Pure.
 
 Both say who has the same and never the checksum by which that was found, and both round: a lesson that is
 stored shows the same on processors that round differently.
 """
 
+from __future__ import annotations
+
+from dataclasses import dataclass
 from html import escape
+from typing import TYPE_CHECKING
+
+import numpy
 
 from labkit.lab.display.tables import aligned
 from labkit.rank.protocol import ranks
+
+if TYPE_CHECKING:
+    from labkit.rank.digest import Digest  # which imports torch
 
 MARK = "≠"
 MOST_EQUAL = 12
@@ -15,12 +24,67 @@ MOST_EQUAL = 12
 COLUMNS = ("", "name", "rank", "dtype", "shape", "norm or value", "largest difference")
 
 
-def text(comparison) -> str:
+@dataclass(frozen=True)
+class Part:
+    """One tensor or number: its digest on each rank, None where it is missing.
+
+    `difference` is the largest between any two ranks, of any element; None if the shapes do not match.
+    """
+
+    name: str
+    digests: tuple[Digest | None, ...]
+    difference: float | None = None
+
+    @property
+    def equal(self) -> bool:
+        """Whether every rank has it, with the same dtype, shape and bits."""
+        return len(set(self.digests)) == 1
+
+    def groups(self) -> list[tuple[Digest | None, list[int]]]:
+        """Each distinct digest with the ranks that have it, in rank order."""
+        found: dict[Digest | None, list[int]] = {}
+        for rank, digest in enumerate(self.digests):
+            found.setdefault(digest, []).append(rank)
+        return list(found.items())
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What `lab.compare` found. It is true in an assert if the ranks have the same.
+
+    >>> assert lab.compare("model").equal
+    """
+
+    name: str
+    parts: tuple[Part, ...]
+
+    @property
+    def equal(self) -> bool:
+        """Whether every rank has the same, bit for bit."""
+        return all(part.equal for part in self.parts)
+
+    @property
+    def difference(self) -> float | None:
+        """The largest difference between any two ranks, of any element; None if something has no match."""
+        found = [0.0 if part.equal else part.difference for part in self.parts]
+        return None if None in found else float(numpy.max(found))
+
+    def __bool__(self) -> bool:
+        return self.equal
+
+    def __repr__(self) -> str:
+        return text(self)
+
+    def _repr_html_(self) -> str:
+        return html(self)
+
+
+def text(comparison: Comparison) -> str:
     """A headline, and a row for each part and each group of ranks that have the same."""
     return "\n".join([headline(comparison), aligned([COLUMNS, *_rows(comparison)]), *_left_out(comparison)])
 
 
-def html(comparison) -> str:
+def html(comparison: Comparison) -> str:
     """The same, with what differs in bold."""
     head = "".join(f"<th>{name}</th>" for name in COLUMNS)
     body = "".join(_html_row(row) for row in _rows(comparison))
@@ -29,7 +93,7 @@ def html(comparison) -> str:
     return f"<p><b>{escape(headline(comparison))}</b></p>{table}{below}"
 
 
-def headline(comparison) -> str:
+def headline(comparison: Comparison) -> str:
     """ "model is the same on ranks 0-3, bit for bit", or in how many parts it is not."""
     parts, world = comparison.parts, range(len(comparison.parts[0].digests))
     if comparison.equal:
@@ -43,7 +107,7 @@ def _by(difference: float | None) -> str:
     return "" if difference is None else f"; the largest difference is {difference:.2g}"
 
 
-def _rows(comparison) -> list[tuple[str, ...]]:
+def _rows(comparison: Comparison) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for part in _shown(comparison):
         name = part.name or comparison.name
@@ -54,26 +118,26 @@ def _rows(comparison) -> list[tuple[str, ...]]:
     return rows
 
 
-def _cells(digest) -> tuple[str, str, str]:
+def _cells(digest: Digest | None) -> tuple[str, str, str]:
     if digest is None:
         return "missing", "", ""
     value = f"{digest.norm:.4g}" if digest.norm is not None else _short(digest.value)
     return digest.dtype, "" if digest.shape is None else str(digest.shape), value
 
 
-def _difference(part) -> str:
+def _difference(part: Part) -> str:
     if part.difference is not None:
         return f"{part.difference:.2g}"
     present = {digest for digest in part.digests if digest}
     return "other shape" if len({digest.shape for digest in present}) > 1 else ""
 
 
-def _shown(comparison) -> list:
+def _shown(comparison: Comparison) -> list[Part]:
     equal = [part for part in comparison.parts if part.equal][:MOST_EQUAL]
     return [part for part in comparison.parts if part in equal or not part.equal]
 
 
-def _left_out(comparison) -> list[str]:
+def _left_out(comparison: Comparison) -> list[str]:
     more = len(comparison.parts) - len(_shown(comparison))
     return [f"and {more} more, the same on every rank"] if more else []
 

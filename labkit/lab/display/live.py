@@ -5,6 +5,7 @@ nbval compares the first state of a display and not its last.
 """
 
 import os
+from typing import Protocol
 
 from IPython import get_ipython
 from IPython.display import DisplayHandle, clear_output, display
@@ -26,13 +27,21 @@ def somebody_watches() -> bool:
     return asked == "1" if asked else "JPY_SESSION_NAME" in os.environ and get_ipython() is not None
 
 
+class Tiles(Protocol):
+    """A view of all ranks that is beside the cells."""
+
+    def look(self, said: tuple[Said, ...], states: tuple[State, ...], seconds: float) -> None: ...
+
+    def rest(self) -> None: ...
+
+
 class Live:
     """The display of one cell. `look` is a `cell.Watcher`; `finish` shows the result.
 
-    `tiles` is the lab's `view.View`, if it is shown, and is kept up to date as well.
+    `tiles`, if they are shown, are kept up to date as well.
     """
 
-    def __init__(self, watched: bool | None = None, tiles=None):
+    def __init__(self, watched: bool | None = None, tiles: Tiles | None = None) -> None:
         self._tiles = tiles
         self._watched = somebody_watches() if watched is None else watched
         self._handle: DisplayHandle | None = None

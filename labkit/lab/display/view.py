@@ -8,11 +8,12 @@ widget is made when somebody watches, so under nbval and nbconvert there is none
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import Any, Protocol
 
 from labkit.lab.display import live
 from labkit.lab.display.said import Said
 from labkit.lab.display.tables import aligned
-from labkit.lab.remote import ask_states
+from labkit.lab.remote import Reachable, ask_states
 from labkit.rank.protocol import WAITING, State
 
 COLUMNS = ("rank", "state", "waits for or computes")
@@ -44,12 +45,20 @@ def text(tiles: Sequence[Tile]) -> str:
     return aligned([COLUMNS, *doing])
 
 
+class Viewable(Reachable, Protocol):
+    """What of a lab it takes to show its ranks."""
+
+    def is_running(self) -> bool: ...
+
+    def status(self) -> tuple[tuple, ...]: ...
+
+
 class View:
     """The tiles of one lab; `look` is a `cell.Watcher`, `rest` is called when no cell runs."""
 
-    def __init__(self, lab):
+    def __init__(self, lab: Viewable) -> None:
         self._lab = lab
-        self._widget = None
+        self._widget: Any = None
         self.tiles: tuple[Tile, ...] = ()
         self.rest()
 
@@ -77,7 +86,7 @@ class View:
     def __repr__(self) -> str:
         return text(self.tiles)
 
-    def _repr_mimebundle_(self, include=None, exclude=None):
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Any:
         plain = {"text/plain": repr(self)}
         if not live.somebody_watches():
             return plain
