@@ -7,9 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from labkit import LabError
-
-Chunk = int | range | str
-"""A part of the tensor by its number, several neighbouring parts as one message, or a buffer by its name."""
+from labkit.schedule.chunks import Chunk, short
 
 
 @dataclass(frozen=True)
@@ -184,19 +182,6 @@ def table(schedule: Schedule, ranks: range | None = None) -> str:
         for cells in zip(*columns, strict=True)
     )
     return "\n".join("  ".join(row).rstrip() for row in rows)
-
-
-def label(chunk: Chunk) -> str:
-    """What a trace calls a chunk: "chunk 2", "chunks 0-3", or the buffer's own name."""
-    if isinstance(chunk, range) and len(chunk) != 1:
-        return f"chunks {short(chunk)}"
-    return chunk if isinstance(chunk, str) else f"chunk {short(chunk)}"
-
-
-def short(chunk: Chunk) -> str:
-    if isinstance(chunk, range):
-        return f"{chunk[0]}-{chunk[-1]}" if len(chunk) > 1 else "-".join(map(str, chunk))
-    return str(chunk)
 
 
 def _into(operation: Recv | Reduce | Copy) -> str:

@@ -7,8 +7,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from labkit import LabError
-from labkit.schedule.counts import boundary, chunk_bytes, freed, target
-from labkit.schedule.description import Chunk, Compute, Copy, Recv, Reduce, Schedule, Send
+from labkit.schedule.access import freed, target
+from labkit.schedule.chunks import Chunk, boundary
+from labkit.schedule.counts import chunk_bytes
+from labkit.schedule.description import Compute, Copy, Recv, Reduce, Schedule, Send
 
 if TYPE_CHECKING:
     import torch

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from labkit import LabError
-from labkit.schedule.counts import atoms, boundary, freed, read, target, written
-from labkit.schedule.description import Compute, Copy, Operation, Recv, Reduce, Schedule, Send, label
+from labkit.schedule.access import freed, read, target, written
+from labkit.schedule.chunks import atoms, boundary, label
+from labkit.schedule.description import Compute, Copy, Operation, Recv, Reduce, Schedule, Send
 from labkit.schedule.rendezvous import partners, progress
 
 Memory = dict

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from labkit import LabError
-from labkit.schedule.counts import boundary
-from labkit.schedule.description import label
-from labkit.schedule.rounds import Round, Rounds, chunk_range
+from labkit.schedule.chunks import boundary, chunk_range, label
+from labkit.schedule.rounds import Round, Rounds
 from labkit.simulate.network import Network
 from labkit.trace import Event, Trace
 

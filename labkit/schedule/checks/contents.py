@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from labkit.schedule.access import written
 from labkit.schedule.checks.violation import Violation
-from labkit.schedule.counts import written
-from labkit.schedule.description import Schedule, label
+from labkit.schedule.chunks import label
+from labkit.schedule.description import Schedule
 from labkit.schedule.states import interpret, join
 
 

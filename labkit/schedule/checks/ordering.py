@@ -1,12 +1,13 @@
-"""Messages with no partner or another chunk, races in a step, and ranks that wait in a circle."""
+"""Operations that do not fit each other: no match for a message, a race in a step, a circle of waiting."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from labkit.schedule.access import read, written
 from labkit.schedule.checks.violation import Violation
-from labkit.schedule.counts import read, written
-from labkit.schedule.description import Reduce, Schedule, Send, Step, holds_up, label
+from labkit.schedule.chunks import label
+from labkit.schedule.description import Reduce, Schedule, Send, Step, holds_up
 from labkit.schedule.rendezvous import messages, partners, progress
 
 
