@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from labkit.figures.spans import extent, time_spent
 from labkit.figures.units import duration
+from labkit.trace.event import MESSAGE
 
 if TYPE_CHECKING:
     from labkit.trace import Trace
 
-MESSAGE = ("send", "recv")
 WORTH_SAYING = 0.1
 """Below this share of the time, waiting is not what the picture is about."""
 

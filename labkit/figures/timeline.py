@@ -76,7 +76,7 @@ def lanes(
             found = merged([span for event in track for span in spans(event, timed)], length / PIXELS)
             bottom, full = rank + LANE - row * 2 * LANE / len(rows), 2 * LANE / len(rows)
             drawn |= _bars(axes, rank, found, bottom, full, start, scale)
-            _names(axes, found, bottom - full / 2, start, scale, length, full * height / ranks)
+            _names(axes, track, bottom - full / 2, start, scale, length, full * height / ranks)
     drawn |= _arrows(axes, trace, start, scale, length)
     axes.set(xlim=(-0.005 * length / scale, 1.005 * length / scale), ylim=(ranks - 0.4, -0.6))
     every = -(-ranks // 32)
@@ -89,13 +89,13 @@ def lanes(
 def _bars(axes, rank, found, bottom, full, start, scale):
     """The spans of one track, each kind as one artist; returns the kinds that there are."""
     corners = {kind: [] for kind in KINDS}
-    for span in found:
+    for begin, end, shares in found:
         low = bottom
         for kind in KINDS:
-            share = span.shares.get(kind, 0.0)
+            share = shares.get(kind, 0.0)
             high = low - full * share
             if share > LEAST:
-                left, right = (span.start - start) / scale, (span.end - start) / scale
+                left, right = (begin - start) / scale, (end - start) / scale
                 corners[kind].append([(left, low), (left, high), (right, high), (right, low)])
             low = high
     for kind, boxes in corners.items():
@@ -116,18 +116,19 @@ def look(kind: str, colour) -> dict:
     }[kind]
 
 
-def _names(axes, found, middle, start, scale, length, inches):
-    """What an operation is called, where its bar has room for it."""
+def _names(axes, track, middle, start, scale, length, inches):
+    """What an operation is called, where its bars have room for it."""
     if inches < 0.16:
         return
-    for span in found:
-        said = span.event and (span.event.label or span.event.verb)
-        room = (span.end - span.start) / length * (WIDTH - 1)
-        if said and "compute" not in span.shares and room > LETTER * (len(said) + 1):
-            x = ((span.start + span.end) / 2 - start) / scale
-            name = axes.text(x, middle, said, ha="center", va="center", fontsize=8, zorder=6)
-            halo = WAIT if "waiting" in span.shares else half_opaque(rank_colour(span.event.rank))
-            name.set_path_effects([withStroke(linewidth=2, foreground=halo)])  # an arrow may cross it
+    for event in track:
+        said = event.label or event.verb
+        for begin, end, shares in spans(event):
+            room = (end - begin) / length * (WIDTH - 1)
+            if "compute" not in shares and room > LETTER * (len(said) + 1):
+                x = ((begin + end) / 2 - start) / scale
+                name = axes.text(x, middle, said, ha="center", va="center", fontsize=8, zorder=6)
+                halo = WAIT if "waiting" in shares else half_opaque(rank_colour(event.rank))
+                name.set_path_effects([withStroke(linewidth=2, foreground=halo)])  # an arrow may cross it
 
 
 def _arrows(axes, trace, start, scale, length):
@@ -167,8 +168,8 @@ def _critical_path(axes, trace, start, scale):
     works, jumps = [], []
     before = None
     for event in trace.critical_path():
-        y, begin = event.rank + LANE + 0.07, event.start + event.waiting  # no end ever depends on waiting
-        begin, end = (begin - start) / scale, (event.end - start) / scale
+        y = event.rank + LANE + 0.07
+        begin, end = (event.met - start) / scale, (event.end - start) / scale  # no end depends on waiting
         if before:
             begin = max(begin, before[0])
         if end - begin > 1e-9:

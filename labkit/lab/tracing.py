@@ -37,7 +37,8 @@ def traced(lab):
         with interrupts_noted():  # an exception here would leave ranks that still record
             if lab.is_running():
                 told = _ask(lab, "stop_recording")
-                trace._fill(merge([r for r in told if r is not None], len(lab)))
+                found = merge([r for r in told if r is not None], len(lab))
+                trace.events, trace.clock_error = found.events, found.clock_error
 
 
 def _ask(lab, function: str) -> list:

@@ -115,7 +115,7 @@ def _lanes(axes, trace, scale, width, lane):
                 axes.text(middle, rank, event.label[1:], ha="center", va="center", fontsize=8, color=shade)
         for event in trace.events:
             if event.rank == rank and event.verb == "recv" and event.end - event.start > event.waiting:
-                left, right = (event.start + event.waiting - start) / scale, (event.end - start) / scale
+                left, right = (event.met - start) / scale, (event.end - start) / scale
                 boxes["communication"].setdefault(rank, []).append(
                     _box(left, right, rank + HALF / 2, HALF / 2)
                 )
