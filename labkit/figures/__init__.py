@@ -4,7 +4,8 @@
 
 style               colours, sizes, and the description that each picture gets
 units               seconds and bytes as a reader says them
-spans, finding      of a trace: what each rank did when; the one thing to see in it
+spans, looks        of a trace: what each rank did when; how each kind of time is drawn
+finding             the one thing to see in a trace
 timeline            who computed, communicated and waited when
 idle, step_time     who computes at a time; where the time of a step goes
 traffic             who sent how much to whom

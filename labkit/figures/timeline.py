@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.figure import Figure
-from matplotlib.legend_handler import HandlerTuple
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 from matplotlib.patheffects import withStroke
 
 from labkit.figures.finding import finding
-from labkit.figures.spans import KINDS, by_rank, extent, is_timed, merged, spans, tracks
+from labkit.figures.looks import legend, look
+from labkit.figures.spans import KINDS, Span, by_rank, extent, is_timed, merged, spans, tracks
 from labkit.figures.style import WAIT, figure, half_opaque, in_style, rank_colour
 from labkit.figures.units import unit
+from labkit.trace.event import Event
 
 if TYPE_CHECKING:
     from labkit.trace import Trace
@@ -57,7 +57,12 @@ def lanes_height(ranks: int) -> float:
 
 
 def lanes(
-    axes, trace: Trace, length: float, height: float, timed: bool | None = None, slack: float = 1 / PIXELS
+    axes: Axes,
+    trace: Trace,
+    length: float,
+    height: float,
+    timed: bool | None = None,
+    slack: float = 1 / PIXELS,
 ) -> set[str]:
     """Draw bars and arrows on an axis of `length` seconds from the first event; returns what there is to see.
 
@@ -86,7 +91,9 @@ def lanes(
     return drawn
 
 
-def _bars(axes, rank, found, bottom, full, start, scale):
+def _bars(
+    axes: Axes, rank: int, found: list[Span], bottom: float, full: float, start: float, scale: float
+) -> set[str]:
     """The spans of one track, each kind as one artist; returns the kinds that there are."""
     corners = {kind: [] for kind in KINDS}
     for begin, end, shares in found:
@@ -106,17 +113,9 @@ def _bars(axes, rank, found, bottom, full, start, scale):
     return {kind for kind, boxes in corners.items() if boxes}
 
 
-def look(kind: str, colour) -> dict:
-    """How a kind of time is drawn in every figure, for the rank that has that colour."""
-    return {
-        "compute": {"facecolor": colour, "linewidth": 0},
-        "off the CPU": {"facecolor": "white", "edgecolor": colour, "hatch": "//////", "linewidth": 0},
-        "communication": {"facecolor": half_opaque(colour), "linewidth": 0},
-        "waiting": {"facecolor": WAIT, "linewidth": 0},
-    }[kind]
-
-
-def _names(axes, track, middle, start, scale, length, inches):
+def _names(
+    axes: Axes, track: list[Event], middle: float, start: float, scale: float, length: float, inches: float
+) -> None:
     """What an operation is called, where its bars have room for it."""
     if inches < 0.16:
         return
@@ -131,7 +130,7 @@ def _names(axes, track, middle, start, scale, length, inches):
                 name.set_path_effects([withStroke(linewidth=2, foreground=halo)])  # an arrow may cross it
 
 
-def _arrows(axes, trace, start, scale, length):
+def _arrows(axes: Axes, trace: Trace, start: float, scale: float, length: float) -> set[str]:
     ends, step = {}, 2 * length / scale / PIXELS  # arrows that lie on each other are drawn once
     for send, recv in trace.messages:
         there, here = (send.start - start) / scale, (recv.end - start) / scale
@@ -143,7 +142,13 @@ def _arrows(axes, trace, start, scale, length):
     way = np.sign(to - source)
     y = source + way * LANE / 2
     thin = 0.7 if trace.world_size > 8 else 1.0
-    style = {"width": 0.012 * thin, "headwidth": 7, "headlength": 8, "headaxislength": 7, "minlength": 0}
+    style: dict[str, Any] = {
+        "width": 0.012 * thin,
+        "headwidth": 7,
+        "headlength": 8,
+        "headaxislength": 7,
+        "minlength": 0,
+    }
     arrows = axes.quiver(
         left,
         y,
@@ -163,7 +168,7 @@ def _arrows(axes, trace, start, scale, length):
     return {"message"}
 
 
-def _critical_path(axes, trace, start, scale):
+def _critical_path(axes: Axes, trace: Trace, start: float, scale: float) -> set[str]:
     """A thick line below each operation that the end depended on; thin ones lead from rank to rank."""
     works, jumps = [], []
     before = None
@@ -179,17 +184,3 @@ def _critical_path(axes, trace, start, scale):
     for lines, width, gid in (works, 2.5, "critical path"), (jumps, 1, "critical path, from rank to rank"):
         axes.add_collection(LineCollection(lines, linewidths=width, colors="black", zorder=1, gid=gid))
     return {"critical path"} if works else set()
-
-
-def legend(made, drawn, colours):
-    """Say below the figure what is drawn; what has the colour of its rank is shown in three of them."""
-    colours = list(dict.fromkeys(colours))[:3]
-    handles = {kind: tuple(Patch(**look(kind, colour)) for colour in colours) for kind in KINDS}
-    handles["waiting"] = Patch(**look("waiting", WAIT))
-    handles["message"] = Line2D([], [], color="black", lw=0.8, marker=">", markersize=5)
-    handles["critical path"] = Line2D([], [], color="black", lw=2.5)
-    labels = [name for name in handles if name in drawn]
-    where = {"loc": "outside lower left", "ncols": 6, "fontsize": 9, "handlelength": 2.2}
-    side_by_side = {tuple: HandlerTuple(ndivide=None, pad=0)}
-    if labels:
-        made.legend([handles[name] for name in labels], labels, handler_map=side_by_side, **where)

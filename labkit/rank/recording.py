@@ -2,9 +2,12 @@
 
 import linecache
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from IPython import get_ipython
+from IPython.core.interactiveshell import InteractiveShell
 
 from labkit import LabError
 from labkit.mpi.call import Call, dtype_name
@@ -68,11 +71,11 @@ def _rank() -> int:
     return dist.get_rank()
 
 
-def _timed(shell):
+def _timed(shell: InteractiveShell) -> Callable:
     """IPython's method that runs one statement of a cell, noting when."""
     run_code, spans = shell.run_code, _started.spans
 
-    async def timed(*args, **kwargs):
+    async def timed(*args: Any, **kwargs: Any) -> Any:
         begin = _moment()
         try:
             return await run_code(*args, **kwargs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import simpy
@@ -46,7 +46,7 @@ class Cluster:
         self._waiting: dict[Position, Message] = {}
         self._count: Counter[tuple[int, int]] = Counter()
 
-    def rank(self, rank: int, begin: float, seconds: Callable[[float], float]):
+    def rank(self, rank: int, begin: float, seconds: Callable[[float], float]) -> Iterator[simpy.Event]:
         """The life of one rank, a SimPy process; `seconds` says how long a planned time takes."""
         yield self.env.timeout(begin)
         posted = []
@@ -106,7 +106,13 @@ class Cluster:
 
 
 def simulate_schedule(
-    schedule: Schedule, network: Network, nbytes: int, itemsize: int, start, noise: Noise | None, seed: int
+    schedule: Schedule,
+    network: Network,
+    nbytes: int,
+    itemsize: int,
+    start: float | Sequence[float],
+    noise: Noise | None,
+    seed: int,
 ) -> Trace:
     """See `labkit.simulate.simulate`."""
     cluster = Cluster(schedule, network, nbytes, itemsize)

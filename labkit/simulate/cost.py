@@ -11,11 +11,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import inf, sqrt
+from typing import TypeVar
 
 import numpy as np
 from scipy.stats import t as student
 
 from labkit.algorithms.ping_pong import fit_alpha_beta
+
+Size = TypeVar("Size", float, np.ndarray)
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class Cost:
     latencies: float
     volume: float
 
-    def seconds(self, nbytes, alpha: float, beta: float):
+    def seconds(self, nbytes: Size, alpha: float, beta: float) -> Size:
         """Takes a number of bytes or an array of them."""
         return self.latencies * alpha + self.volume * nbytes * beta
 

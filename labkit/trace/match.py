@@ -57,6 +57,7 @@ def _messages(operations: list[Operation], error: int) -> Iterator[Meeting]:
         else:
             unmatched.append(recv)
     counts: Counter[tuple] = Counter()
+    way: tuple[int, ...]
     for send in sends:
         way = send.rank, send.peers[0], send.tag
         counts[way] += 1

@@ -242,7 +242,7 @@ def test_a_trace_inside_of_another_is_refused_and_the_outer_goes_on(labs):
 
 def test_a_busy_rank_gives_no_trace_and_records_nothing_later(labs, monkeypatch):
     lab = labs(2)
-    monkeypatch.setattr("labkit.lab.lab.CALL_DEADLINE", 0.5)
+    monkeypatch.setattr("labkit.lab.remote.CALL_DEADLINE", 0.5)
     busy = lab[1].execute("import time; time.sleep(2)", block=False)
     with pytest.raises(LabError, match="busy"):
         with lab.trace():
