@@ -1,4 +1,17 @@
-"""What the lessons build, one topic per file, under the name that the lesson gave it."""
+"""What the lessons build, one topic a file, under the name that the lesson gave it.
+
+01  ping_pong
+02  naive, reduce_broadcast
+03  shard, gradients; data: digits, and clicks for lesson 08
+04  synchronous_sgd
+06  ring, tree, halving_doubling
+08  parameter_server
+10  asynchronous_sgd, gossip
+11  backup_workers
+15  layers, branches
+16  tensor_parallel
+17  pipeline, activations
+"""
 
 from labkit.algorithms.asynchronous_sgd import receive_gradient, send_weights, serve, serve_in_step, work
 from labkit.algorithms.backup_workers import serve_first

@@ -1,6 +1,9 @@
 """How many bytes autograd stores for the backward pass."""
 
+from __future__ import annotations
+
 from collections import Counter
+from collections.abc import Callable
 
 import torch
 from torch.autograd.graph import saved_tensors_hooks
@@ -28,7 +31,7 @@ class Activations(saved_tensors_hooks):
         self._parameters = {p.data_ptr() for p in module.parameters()}
         self._uses: Counter[int] = Counter()
 
-    def __enter__(self):
+    def __enter__(self) -> Activations:
         super().__enter__()
         return self
 
@@ -45,9 +48,9 @@ class Activations(saved_tensors_hooks):
 class _Stored:
     """In the graph in place of a tensor, so that its end is noticed."""
 
-    def __init__(self, tensor, add):
+    def __init__(self, tensor: torch.Tensor, add: Callable[[torch.Tensor, int], None]):
         self.tensor, self._add = tensor, add
         add(tensor, 1)
 
-    def __del__(self):
+    def __del__(self) -> None:
         self._add(self.tensor, -1)

@@ -21,7 +21,7 @@ def distance(found: torch.Tensor, expected: torch.Tensor) -> float:
 
     Two tensors of one shape. Built in lesson 03.
 
-    >>> distance(torch.tensor([3.0, 5.0]), torch.tensor([3.0, 4.0]))
+    >>> round(distance(torch.tensor([3.0, 5.0]), torch.tensor([3.0, 4.0])), 3)
     0.2
     """
     return ((found - expected).norm() / expected.norm()).item()

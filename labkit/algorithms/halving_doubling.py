@@ -5,6 +5,7 @@ W. Gropp, "Optimization of collective communication operations in MPICH", Intern
 Performance Computing Applications 19(1), 2005.
 """
 
+from collections.abc import Iterator
 from itertools import accumulate
 
 import numpy as np
@@ -36,7 +37,7 @@ def all_reduce_halving_doubling(x: torch.Tensor) -> None:
         dist.send(x, rank + power)
 
 
-def _halve_and_double(x, rank, power):
+def _halve_and_double(x: torch.Tensor, rank: int, power: int) -> None:
     distances = [power >> n for n in range(1, power.bit_length())]
     for distance in distances:
         mine, theirs = (_block(x, power, r, distance) for r in (rank, rank ^ distance))
@@ -52,7 +53,7 @@ def _halve_and_double(x, rank, power):
         sending.wait()
 
 
-def _block(x, power, rank, length):
+def _block(x: torch.Tensor, power: int, rank: int, length: int) -> torch.Tensor:
     """Of x in `power` chunks the `length` among which is the rank's own."""
     edges = list(accumulate(map(len, x.tensor_split(power)), initial=0))
     first = rank // length * length
@@ -66,7 +67,7 @@ def halving_doubling_rounds(world_size: int) -> Rounds:
     distances = [power >> n for n in range(1, power.bit_length())]
     phases = [(d, True) for d in distances] + [(d, False) for d in reversed(distances)]
 
-    def rounds():
+    def rounds() -> Iterator[Round]:
         if len(excess):
             yield Round(excess, excess - power, 0, power, add=True)
         for distance, add in phases:

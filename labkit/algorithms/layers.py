@@ -59,7 +59,7 @@ def kept_for_backward(stage: torch.nn.Module, forward: Callable[[], Any]) -> tup
     """
     kept = {}
 
-    def keep(tensor):
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
         storage = tensor.untyped_storage()
         kept[storage.data_ptr()] = storage.nbytes()
         return tensor

@@ -4,6 +4,8 @@ P. Patarasuk and X. Yuan, "Bandwidth optimal all-reduce algorithms for clusters 
 Parallel and Distributed Computing 69(2), 2009.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 import torch
 import torch.distributed as dist
@@ -36,7 +38,7 @@ def ring_rounds(world_size: int) -> Rounds:
     rank = np.arange(world_size)
     right = (rank + 1) % world_size
 
-    def rounds():
+    def rounds() -> Iterator[Round]:
         for n in range(2 * (world_size - 1)):
             chunk = (rank - n) % world_size
             yield Round(rank, right, chunk, chunk + 1, add=n < world_size - 1)

@@ -4,6 +4,8 @@ R. Thakur, R. Rabenseifner and W. Gropp, "Optimization of collective communicati
 International Journal of High Performance Computing Applications 19(1), 2005.
 """
 
+from collections.abc import Iterator
+
 import numpy as np
 import torch
 import torch.distributed as dist
@@ -35,7 +37,7 @@ def tree_rounds(world_size: int) -> Rounds:
     """The same for any number of ranks, one round at a time. Built in lesson 06."""
     distances = [2**n for n in range((world_size - 1).bit_length())]
 
-    def rounds():
+    def rounds() -> Iterator[Round]:
         for distance in distances:
             child = np.arange(distance, world_size, 2 * distance)
             yield Round(child, child - distance, 0, 1, add=True)

@@ -49,6 +49,7 @@ def ask(name: str, answer: str | None = None) -> None:
     """Print a multiple-choice question; with a letter as answer, whether it is right, and why.
 
     >>> labkit.ask("02.3", "b")
+    02.3  (b) 18: right. 2(R - 1): nine to the root, nine back.
 
     LabError if there is no such question or letter.
     """
@@ -74,6 +75,7 @@ def hint(name: str) -> None:
     """Print the next hint for an exercise, below those that were given before.
 
     >>> labkit.hint("swap")
+    hint 1 of 2: Allocate first. ...
 
     LabError if there is no such exercise.
     """
@@ -90,6 +92,8 @@ def solution(name: str) -> None:
     """Print an answer to an exercise, and why it is one. The tests of labkit put it into the lesson.
 
     >>> labkit.solution("swap")
+    def swap(mine):
+        ...
 
     LabError if there is no such exercise.
     """

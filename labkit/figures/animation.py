@@ -27,7 +27,7 @@ def animation(states: list[State], title: str) -> FuncAnimation:
     limits = axes.get_xlim()[1], axes.get_ylim()[0]
 
     @in_style
-    def draw(number):
+    def draw(number: int) -> None:
         axes.clear()
         rule(axes, *limits)
         draw_state(axes, states[number], LEFT, above, cell)

@@ -1,9 +1,12 @@
 """Numbers that ranks hold, as rows of cells in the colours of the ranks whose data are in them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
+from matplotlib.figure import Figure
 
 from labkit.figures.style import QUIET, figure, half_opaque, place_freely, rank_colour
 
@@ -20,7 +23,7 @@ class Cell:
     owners: tuple[int, ...]
 
 
-def sheet(title: str, wide: float, tall: float, inches: float, width: float):
+def sheet(title: str, wide: float, tall: float, inches: float, width: float) -> tuple[Figure, Axes]:
     """A figure and its axes: so many cells wide and tall, each `inches` wide, in `width` inches or more."""
     width, height = max(width, wide * inches), tall * inches + TITLE
     made, axes = figure(title, width=width, height=height)
@@ -30,13 +33,13 @@ def sheet(title: str, wide: float, tall: float, inches: float, width: float):
     return made, axes
 
 
-def rule(axes, wide: float, tall: float):
+def rule(axes: Axes, wide: float, tall: float) -> None:
     """Let the axes count cells, rows downwards."""
     axes.axis("off")
     axes.set(xlim=(0, wide), ylim=(tall, 0))
 
 
-def draw_cells(axes, rows, left: float, top: float, inches: float):
+def draw_cells(axes: Axes, rows: Sequence[Sequence[Cell]], left: float, top: float, inches: float) -> None:
     """A row per rank from (left, top) on. One cell is 1 by 1 in the data's units, which are `inches` long.
 
     A cell has a stripe for each owner; of too many for that, the share of all ranks is filled in grey.
@@ -47,13 +50,13 @@ def draw_cells(axes, rows, left: float, top: float, inches: float):
     for rank, row in enumerate(rows):
         for column, cell in enumerate(row):
             x, y = left + column, top + rank
-            boxes.append(_box(x, y, 1))
+            boxes.append(box(x, y, 1))
             if len(cell.owners) > inches / STRIPE:
-                stripes.append(_box(x, y + 1, 1, -len(cell.owners) / len(rows)))
+                stripes.append(box(x, y + 1, 1, -len(cell.owners) / len(rows)))
                 colours.append(half_opaque(QUIET))
             else:
                 for part, owner in enumerate(cell.owners):
-                    stripes.append(_box(x + part / len(cell.owners), y, 1 / len(cell.owners)))
+                    stripes.append(box(x + part / len(cell.owners), y, 1 / len(cell.owners)))
                     colours.append(half_opaque(rank_colour(owner)))
             if inches >= LEAST:
                 axes.text(x + 0.5, y + 0.5, f"{cell.value:g}", ha="center", va="center", fontsize=letters)
@@ -62,7 +65,7 @@ def draw_cells(axes, rows, left: float, top: float, inches: float):
     axes.add_collection(PolyCollection(boxes, **grid))
 
 
-def number_ranks(axes, ranks: int, left: float, top: float, inches: float):
+def number_ranks(axes: Axes, ranks: int, left: float, top: float, inches: float) -> None:
     """The number of each rank beside its row, or of some where the rows are small."""
     every = 1 if inches >= LEAST else 5
     size = max(6, min(9, 72 * inches * 0.6))
@@ -70,5 +73,6 @@ def number_ranks(axes, ranks: int, left: float, top: float, inches: float):
         axes.text(left - 0.25, top + rank + 0.5, str(rank), ha="right", va="center", fontsize=size)
 
 
-def _box(x, y, width, height=1.0):
+def box(x: float, y: float, width: float, height: float = 1.0) -> list[tuple[float, float]]:
+    """The corners of a rectangle."""
     return [(x, y), (x + width, y), (x + width, y + height), (x, y + height)]

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from labkit.figures.style import figure, in_style, line_of_many
@@ -11,8 +12,12 @@ APART = 0.17
 """Inches between the names of two curves, at least."""
 
 
+Runs = Mapping[str, tuple[Sequence[float], Sequence[float]]]
+"""{name: (losses, accuracies)}"""
+
+
 @in_style
-def curves(runs: Mapping[str, tuple[Sequence[float], Sequence[float]]], title: str | None = None) -> Figure:
+def curves(runs: Runs, title: str | None = None) -> Figure:
     """Draw the loss, and beside it the accuracy where there is one. Returns a Figure.
 
     `runs`: {name: (losses, accuracies)}, a loss per step and an accuracy, 0 to 1, per epoch; either may
@@ -44,13 +49,13 @@ def curves(runs: Mapping[str, tuple[Sequence[float], Sequence[float]]], title: s
     return made
 
 
-def _line(number):
+def _line(number: int) -> dict[str, Any]:
     if number == 0:
         return {"color": "0.8", "lw": 6, "solid_capstyle": "round", "zorder": 1}
     return line_of_many(number - 1)
 
 
-def _names(axes, ends, apart):
+def _names(axes: Axes, ends: Mapping[str, tuple[int, float]], apart: float) -> None:
     """Beside the panel the name of each curve, as near to its end as the others leave room."""
     axes.set(xlim=axes.get_xlim(), ylim=axes.get_ylim())  # what comes now lies outside of them
     to_share = axes.transData + axes.transAxes.inverted()
@@ -62,14 +67,15 @@ def _names(axes, ends, apart):
         places[name] = below
     too_high = max(0.0, max(places.values(), default=0) - 1.0)
     for line in axes.get_lines()[: len(ends)]:
-        name = line.get_label()
+        name = str(line.get_label())
         x, y = 1.04, places[name] - too_high
-        look = {"color": line.get_color(), "ls": line.get_linestyle(), "lw": min(line.get_linewidth(), 4)}
+        width = min(line.get_linewidth(), 4)
+        look: dict[str, Any] = {"color": line.get_color(), "ls": line.get_linestyle(), "lw": width}
         axes.plot([x, x + 0.1], [y, y], transform=axes.transAxes, clip_on=False, **look)
         axes.text(x + 0.12, y, name, transform=axes.transAxes, va="center", fontsize=9)
 
 
-def _finding(runs):
+def _finding(runs: Runs) -> str:
     ends = {name: run[0][-1] for name, run in runs.items() if len(run[0])}
     if not ends:
         return "Accuracy of the runs"

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Sequence
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from labkit.figures.cells import Cell, draw_cells, number_ranks, sheet
@@ -13,8 +14,14 @@ CELLS = (0.34, 0.3, 0.27, 0.24, 0.21)
 ARROW, BEFORE, AFTER, ABOVE, BELOW = 1.2, 1.0, 0.8, 1.2, 0.4  # cells
 
 
+Numbers = Sequence[Sequence[float]]
+"""What each rank holds."""
+Owners = Callable[[float], Collection[int]]
+"""The ranks whose data are in a number."""
+
+
 @in_style
-def data_state(panels: Sequence[tuple], owners: Callable[[float], Collection[int]], title: str) -> Figure:
+def data_state(panels: Sequence[tuple], owners: Owners, title: str) -> Figure:
     """Draw a panel per collective: each rank's cells before it and after it.
 
     `panels` is a list of (name, before, after), or with more states after these: the steps of an
@@ -37,15 +44,15 @@ def data_state(panels: Sequence[tuple], owners: Callable[[float], Collection[int
     return made
 
 
-def _width(states):
+def _width(states: Sequence[Numbers]) -> float:
     return BEFORE + sum(_cells(state) for state in states) + ARROW * (len(states) - 1) + AFTER
 
 
-def _cells(state):
+def _cells(state: Numbers) -> int:
     return max(1, *(len(numbers) for numbers in state))
 
 
-def _rows(widths, most):
+def _rows(widths: Sequence[float], most: float) -> list[list[int]]:
     """Panels by row: as many beside each other as fit."""
     rows, used = [[]], 0.0
     for number, width in enumerate(widths):
@@ -57,7 +64,7 @@ def _rows(widths, most):
     return rows
 
 
-def _panel(axes, panel, owners, left, top, inches):
+def _panel(axes: Axes, panel: tuple, owners: Owners, left: float, top: float, inches: float) -> None:
     name, *states = panel
     ranks, x = len(states[0]), left + BEFORE
     axes.text(x, top - 0.3, name, va="bottom", fontsize=11)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from labkit.figures.spans import extent, time_spent
 from labkit.figures.units import duration
+from labkit.trace.event import MESSAGE, Event
 
 if TYPE_CHECKING:
     from labkit.trace import Trace
 
-MESSAGE = ("send", "recv")
 WORTH_SAYING = 0.1
 """Below this share of the time, waiting is not what the picture is about."""
 
@@ -36,7 +36,7 @@ def finding(trace: Trace) -> str:
     return f"Of the ranks' time: {', '.join(of_time)}"
 
 
-def _waiting(trace, share):
+def _waiting(trace: Trace, share: float) -> str:
     waits = _who_waits(trace)
     verb, late = max(waits, key=lambda key: sum(waits[key].values()))
     by_verb = defaultdict(float)
@@ -54,12 +54,12 @@ def _waiting(trace, share):
     return f"{who} {duration(longest)} for rank {late} in {verb}"
 
 
-def _who_waits(trace):
+def _who_waits(trace: Trace) -> dict[tuple[str, int], dict[int, float]]:
     """{(verb, the rank that came last): {rank: seconds that it waited for that one}}."""
     last = {}
     for event in trace.events:
         last[_call(event)] = max(last.get(_call(event), event), event, key=lambda event: event.start)
-    waits = defaultdict(lambda: defaultdict(float))
+    waits: dict[tuple[str, int], dict[int, float]] = defaultdict(lambda: defaultdict(float))
     for event in trace.events:
         if event.waiting > 0:
             late = event.peers[0] if event.verb in MESSAGE else last[_call(event)].rank
@@ -67,5 +67,5 @@ def _who_waits(trace):
     return waits
 
 
-def _call(event):
+def _call(event: Event) -> tuple[str, tuple[int, ...], int]:
     return event.group, event.peers, event.sequence

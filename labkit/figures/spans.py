@@ -1,8 +1,8 @@
-"""What a rank did when, as spans that do not overlap, and how much time each kind took."""
+"""What a rank did when: each event as spans of one kind of time, and how much of each kind there was."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from labkit.trace.event import COMPUTE, Event
@@ -12,15 +12,8 @@ if TYPE_CHECKING:
 
 KINDS = ("compute", "off the CPU", "communication", "waiting")
 
-
-@dataclass(frozen=True)
-class Span:
-    """A rank's time from start to end, in seconds, and the share of it that each kind has."""
-
-    start: float
-    end: float
-    shares: dict[str, float]
-    event: Event | None = None  # None: several, each too short to be drawn
+Span = tuple[float, float, dict[str, float]]
+"""A rank's time from start to end, in seconds, and the share of it that each kind has."""
 
 
 def extent(trace: Trace) -> tuple[float, float]:
@@ -38,11 +31,11 @@ def spans(event: Event, timed: bool = True) -> list[Span]:
     if event.verb == COMPUTE:
         length = event.end - event.start
         on = min(1.0, event.cpu / length) if timed and length > 0 else 1.0
-        return [Span(event.start, event.end, {"compute": on, "off the CPU": 1 - on}, event)]
-    met = min(event.start + max(event.waiting, 0.0), event.end)
-    parts = ((event.start, met, "waiting"), (met, event.end, "communication"))
-    return [Span(start, end, {kind: 1.0}, event) for start, end, kind in parts if end > start] or [
-        Span(met, met, {"communication": 1.0}, event)
+        return [(event.start, event.end, {"compute": on, "off the CPU": 1 - on})]
+    waiting = (event.start, event.met, {"waiting": 1.0})
+    communication = (event.met, event.end, {"communication": 1.0})
+    return [(start, end, shares) for start, end, shares in (waiting, communication) if end > start] or [
+        communication
     ]
 
 
@@ -72,7 +65,7 @@ def tracks(events: list[Event], most: int, slack: float) -> list[list[Event]]:
     return [compute, *others] if compute else others
 
 
-def _split(events, most, slack):
+def _split(events: Iterable[Event], most: int, slack: float) -> list[list[Event]]:
     rows: list[list[Event]] = [[]]
     for event in events:
         row = next((row for row in rows if not row or row[-1].end <= event.start + slack), None)
@@ -90,28 +83,26 @@ def merged(found: list[Span], thinnest: float) -> list[Span]:
     """
     drawn: list[Span] = []
     run: list[Span] = []
-    for span in sorted(found, key=lambda span: span.start):
-        is_thin = span.end - span.start < thinnest
-        if run and (
-            not is_thin or span.start - run[-1].end > thinnest or span.end - run[0].start > 3 * thinnest
-        ):
-            drawn.append(_mean(run, thinnest))
-            run = []
-        if is_thin:
-            run.append(span)
-        else:
-            drawn.append(span)
+    for start, end, shares in sorted(found, key=lambda span: span[0]):
+        is_thin = end - start < thinnest
+        if run:
+            first, last = run[0][0], run[-1][1]
+            if not is_thin or start - last > thinnest or end - first > 3 * thinnest:
+                drawn.append(_mean(run, thinnest))
+                run = []
+        (run if is_thin else drawn).append((start, end, shares))
     return [*drawn, _mean(run, thinnest)] if run else drawn
 
 
-def _mean(run, thinnest):
-    start, end = run[0].start, max(run[0].start + thinnest, *(span.end for span in run))
-    weights = [max(span.end - span.start, 1e-12) for span in run]
+def _mean(run: list[Span], thinnest: float) -> Span:
+    first = run[0][0]
+    weights = [max(end - start, 1e-12) for start, end, _ in run]
     shares = {
-        kind: sum(w * span.shares.get(kind, 0) for w, span in zip(weights, run, strict=True)) / sum(weights)
+        kind: sum(w * shares.get(kind, 0) for w, (_, _, shares) in zip(weights, run, strict=True))
+        / sum(weights)
         for kind in KINDS
     }
-    return Span(start, end, shares, run[0].event if len(run) == 1 else None)
+    return first, max(first + thinnest, *(end for _, end, _ in run)), shares
 
 
 def time_spent(trace: Trace) -> list[dict[str, float]]:
@@ -131,20 +122,20 @@ def time_spent(trace: Trace) -> list[dict[str, float]]:
     return totals
 
 
-def _once(found):
-    """(start, end, shares) of the span that counts between each two moments at which one starts or ends."""
-    rank_of = {kind: place for place, kind in enumerate(KINDS)}
-    found = [span for span in found if span.end > span.start]
-    starts = [(span.start, 1, number) for number, span in enumerate(found)]
-    edges = sorted(starts + [(span.end, 0, number) for number, span in enumerate(found)])
+def _once(found: list[Span]) -> Iterator[Span]:
+    """Between each two moments at which a span starts or ends, the shares of the one that counts."""
+    priority = {kind: place for place, kind in enumerate(KINDS)}
+    found = [(start, end, shares) for start, end, shares in found if end > start]
+    edges = [(start, True, number) for number, (start, _, _) in enumerate(found)]
+    edges = sorted(edges + [(end, False, number) for number, (_, end, _) in enumerate(found)])
     running: set[int] = set()
     before = 0.0
-    for now, starts, number in edges:
+    for now, is_start, number in edges:
         if running and now > before:
-            counts = min(running, key=lambda n: rank_of[next(iter(found[n].shares))])
-            yield before, now, found[counts].shares
+            shares = min((found[n][2] for n in running), key=lambda shares: priority[next(iter(shares))])
+            yield before, now, shares
         before = now
-        if starts:
+        if is_start:
             running.add(number)
         else:
             running.discard(number)

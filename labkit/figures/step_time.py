@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
+from labkit.figures.looks import legend, look
 from labkit.figures.spans import KINDS, extent, time_spent
 from labkit.figures.style import QUIET, figure, in_style, rank_colour
-from labkit.figures.timeline import legend, look
 from labkit.figures.units import duration, unit
 
 if TYPE_CHECKING:
@@ -53,11 +53,11 @@ def step_time(traces: Mapping[str, Trace], steps: int = 1, title: str | None = N
     return made
 
 
-def _mean(ranks):
+def _mean(ranks: list[dict[str, float]]) -> dict[str, float]:
     return {kind: sum(spent[kind] for spent in ranks) / len(ranks) for kind in KINDS}
 
 
-def _finding(traces, bars, steps):
+def _finding(traces: Trace | Mapping[str, Trace], bars: Mapping[str, dict[str, float]], steps: int) -> str:
     if not isinstance(traces, Mapping):
         start, end = extent(traces)
         whole = (end - start) * len(bars)

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
-from labkit.figures.cells import Cell, draw_cells, number_ranks, sheet
+from labkit.figures.cells import Cell, box, draw_cells, number_ranks, sheet
 from labkit.figures.style import in_style
 
 WIDTH = 9.0  # inches
@@ -59,7 +60,7 @@ def steps(states: Sequence[State], title: str) -> Figure:
     return made
 
 
-def draw_state(axes, state: State, left: float, top: float, inches: float):
+def draw_state(axes: Axes, state: State, left: float, top: float, inches: float) -> None:
     """One step, its first cell at (left, top); a cell is `inches` wide."""
     axes.text(left, top - 0.03 / inches, state.name, va="bottom", fontsize=10)
     number_ranks(axes, len(state.cells), left, top, inches)
@@ -67,15 +68,13 @@ def draw_state(axes, state: State, left: float, top: float, inches: float):
     frames, arrows = [], []
     for message in state.messages:
         x, y = left + message.chunk, top + message.to
-        frames.append([(x, y), (x + 1, y), (x + 1, y + 1), (x, y + 1)])
+        frames.append(box(x, y, 1))
         way = 1 if message.to > message.source else -1
         begin, end = top + message.source + 0.5 + 0.1 * way, y + 0.5 - 0.35 * way
         arrows.append((x + 0.5 + 0.33 * way, begin, 0, end - begin))
     black: dict[str, Any] = {"edgecolors": "black", "linewidths": min(1.5, 5 * inches)}
     axes.add_collection(PolyCollection(frames, facecolors="none", **black, gid="messages"))
     if arrows:
-        head = {"headwidth": 6, "headlength": 7, "headaxislength": 6, "minlength": 0}
-        scale = {"angles": "xy", "scale_units": "xy", "scale": 1, "units": "inches"}
-        axes.quiver(
-            *zip(*arrows, strict=True), width=0.045 * inches, color="black", zorder=3, **scale, **head
-        )
+        look: dict[str, Any] = {"angles": "xy", "scale_units": "xy", "scale": 1, "units": "inches"}
+        look |= {"headwidth": 6, "headlength": 7, "headaxislength": 6, "minlength": 0}
+        axes.quiver(*zip(*arrows, strict=True), width=0.045 * inches, color="black", zorder=3, **look)

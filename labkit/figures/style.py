@@ -14,6 +14,7 @@ import matplotlib.pyplot as plt
 import matplotlib.style
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.typing import ColorType
 
 RANK_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
 WAIT = "#E2E2E2"
@@ -49,7 +50,7 @@ class CourseFigure(Figure):
     draw = in_style(Figure.draw)
     savefig = in_style(Figure.savefig)
 
-    def _repr_mimebundle_(self, include=None, exclude=None) -> tuple[dict, dict]:
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> tuple[dict, dict]:
         """For a notebook: what is said of the picture where it cannot be seen, beside the picture itself."""
         return {"text/plain": description(self)}, {"image/png": {"alt": description(self)}}
 
@@ -69,37 +70,40 @@ def line_of_many(number: int) -> dict[str, Any]:
     return line(number) | {"color": GREYS[number // 4 % 4]}
 
 
-def half_opaque(colour) -> tuple[float, ...]:
+def half_opaque(colour: ColorType) -> tuple[float, float, float]:
     """The colour as it looks half-opaque on white. Laid over another bar it does not mix with it."""
-    return tuple(1 - COMMUNICATION_ALPHA * (1 - part) for part in to_rgb(colour))
+    red, green, blue = (1 - COMMUNICATION_ALPHA * (1 - part) for part in to_rgb(colour))
+    return red, green, blue
 
 
-def ink(background) -> str:
+def ink(background: ColorType) -> str:
     """Black or white: what is easier to read on that colour."""
     on_white, on_black = contrast("white", background), contrast("black", background)
     return "white" if on_white > on_black else "black"
 
 
-def contrast(one, other) -> float:
+def contrast(one: ColorType, other: ColorType) -> float:
     """Contrast ratio of two colours, 1 to 21, as WCAG 2.1 defines it; text needs 4.5."""
     light, dark = sorted((_luminance(one), _luminance(other)), reverse=True)
     return (light + 0.05) / (dark + 0.05)
 
 
-def _luminance(colour) -> float:
+def _luminance(colour: ColorType) -> float:
     return sum(w * c for w, c in zip((0.2126, 0.7152, 0.0722), linear_rgb(colour), strict=True))
 
 
-def linear_rgb(colour) -> tuple[float, ...]:
+def linear_rgb(colour: ColorType) -> tuple[float, ...]:
     """Red, green and blue as amounts of light, 0 to 1: sRGB without its curve."""
     return tuple(c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour))
 
 
 @in_style
-def figure(title: str, *, width: float = 7.0, height: float = 3.0, rows: int = 1, columns: int = 1, **grid):
-    """A figure and its axes in the course's style; the title states the finding. Sizes in inches.
+def figure(
+    title: str, *, width: float = 7.0, height: float = 3.0, rows: int = 1, columns: int = 1, **grid: Any
+) -> tuple[Figure, Any]:
+    """A figure and its axes, or an array of them, in the course's style; the title states the finding.
 
-    What else is given goes to `Figure.subplots`.
+    Sizes are in inches. What else is given goes to `Figure.subplots`.
     """
     made = plt.figure(figsize=(width, height), layout="constrained", FigureClass=CourseFigure)
     axes = made.subplots(rows, columns, **grid)
@@ -117,7 +121,7 @@ def description(made: Figure) -> str:
     return " ".join(said.split())
 
 
-def place_freely(made):
+def place_freely(made: Figure) -> None:
     """Let the caller say where the axes are, to the inch; the title stays at the top."""
     made.set_layout_engine("none")
     made.suptitle(made.get_suptitle(), x=0.01, y=1 - 0.06 / made.get_figheight(), ha="left", fontsize=12)

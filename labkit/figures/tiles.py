@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
-from labkit.figures.cells import TITLE, rule
+from labkit.figures.cells import TITLE, box, rule
 from labkit.figures.style import QUIET, WAIT, figure, half_opaque, in_style, place_freely, rank_colour
 
 GAP, NAME, WIDEST = 0.5, 0.34, 9.0  # inches: between matrices, above and below them, of all
@@ -45,7 +46,7 @@ def split(
     return Tiles(name, shape, parts, summands)
 
 
-def _part(length, k, n):
+def _part(length: int, k: int, n: int) -> tuple[int, int]:
     return length * k // n, length * (k + 1) // n
 
 
@@ -80,7 +81,7 @@ def tiles(products: Mapping[str, Sequence[Tiles]], title: str) -> Figure:
     return made
 
 
-def _draw(axes, matrix: Tiles, left: float, top: float, inches: float):
+def _draw(axes: Axes, matrix: Tiles, left: float, top: float, inches: float) -> None:
     holders: dict[tuple, list[int]] = {}
     for rank, part in sorted(matrix.parts.items()):
         holders.setdefault(part, []).append(rank)
@@ -89,15 +90,15 @@ def _draw(axes, matrix: Tiles, left: float, top: float, inches: float):
         x, y = left + begin * inches, top + first * inches
         w, h = (end - begin) * inches, (last - first) * inches
         says, looks = _look(matrix, ranks)
-        stripes += [_box(x + w * k / len(looks), y, w / len(looks), h) for k in range(len(looks))]
+        stripes += [box(x + w * k / len(looks), y, w / len(looks), h) for k in range(len(looks))]
         colours += looks
-        edges.append(_box(x, y, w, h))
+        edges.append(box(x, y, w, h))
         if min(w / (0.6 * len(says)), h) >= LEAST:
             size = min(11, 72 * min(w / len(says), h) * 0.8)
             label = axes.text(x + w / 2, y + h / 2, says, ha="center", va="center", fontsize=size)
             label.set_bbox({"facecolor": "white", "pad": 1, "lw": 0} if len(looks) > 1 else None)
     rows, columns = matrix.shape
-    whole = _box(left, top, columns * inches, rows * inches)
+    whole = box(left, top, columns * inches, rows * inches)
     axes.add_collection(PolyCollection(stripes, facecolors=colours, edgecolors="none"))
     axes.add_collection(PolyCollection(edges, facecolors="none", edgecolors="white", linewidths=1.5))
     axes.add_collection(PolyCollection([whole], facecolors="none", edgecolors=QUIET, linewidths=0.8))
@@ -113,7 +114,3 @@ def _look(matrix: Tiles, ranks: list[int]) -> tuple[str, list]:
     if matrix.summands:
         return "Σ", own * max(1, STRIPES // len(ranks))
     return "all" if len(ranks) == len(matrix.parts) else ", ".join(map(str, ranks)), [WAIT]
-
-
-def _box(x, y, width, height):
-    return [(x, y), (x + width, y), (x + width, y + height), (x, y + height)]

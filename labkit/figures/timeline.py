@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.figure import Figure
-from matplotlib.legend_handler import HandlerTuple
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 from matplotlib.patheffects import withStroke
 
 from labkit.figures.finding import finding
-from labkit.figures.spans import KINDS, by_rank, extent, is_timed, merged, spans, tracks
+from labkit.figures.looks import legend, look
+from labkit.figures.spans import KINDS, Span, by_rank, extent, is_timed, merged, spans, tracks
 from labkit.figures.style import WAIT, figure, half_opaque, in_style, rank_colour
 from labkit.figures.units import unit
+from labkit.trace.event import Event
 
 if TYPE_CHECKING:
     from labkit.trace import Trace
@@ -57,7 +57,12 @@ def lanes_height(ranks: int) -> float:
 
 
 def lanes(
-    axes, trace: Trace, length: float, height: float, timed: bool | None = None, slack: float = 1 / PIXELS
+    axes: Axes,
+    trace: Trace,
+    length: float,
+    height: float,
+    timed: bool | None = None,
+    slack: float = 1 / PIXELS,
 ) -> set[str]:
     """Draw bars and arrows on an axis of `length` seconds from the first event; returns what there is to see.
 
@@ -76,7 +81,7 @@ def lanes(
             found = merged([span for event in track for span in spans(event, timed)], length / PIXELS)
             bottom, full = rank + LANE - row * 2 * LANE / len(rows), 2 * LANE / len(rows)
             drawn |= _bars(axes, rank, found, bottom, full, start, scale)
-            _names(axes, found, bottom - full / 2, start, scale, length, full * height / ranks)
+            _names(axes, track, bottom - full / 2, start, scale, length, full * height / ranks)
     drawn |= _arrows(axes, trace, start, scale, length)
     axes.set(xlim=(-0.005 * length / scale, 1.005 * length / scale), ylim=(ranks - 0.4, -0.6))
     every = -(-ranks // 32)
@@ -86,16 +91,18 @@ def lanes(
     return drawn
 
 
-def _bars(axes, rank, found, bottom, full, start, scale):
+def _bars(
+    axes: Axes, rank: int, found: list[Span], bottom: float, full: float, start: float, scale: float
+) -> set[str]:
     """The spans of one track, each kind as one artist; returns the kinds that there are."""
     corners = {kind: [] for kind in KINDS}
-    for span in found:
+    for begin, end, shares in found:
         low = bottom
         for kind in KINDS:
-            share = span.shares.get(kind, 0.0)
+            share = shares.get(kind, 0.0)
             high = low - full * share
             if share > LEAST:
-                left, right = (span.start - start) / scale, (span.end - start) / scale
+                left, right = (begin - start) / scale, (end - start) / scale
                 corners[kind].append([(left, low), (left, high), (right, high), (right, low)])
             low = high
     for kind, boxes in corners.items():
@@ -106,31 +113,24 @@ def _bars(axes, rank, found, bottom, full, start, scale):
     return {kind for kind, boxes in corners.items() if boxes}
 
 
-def look(kind: str, colour) -> dict:
-    """How a kind of time is drawn in every figure, for the rank that has that colour."""
-    return {
-        "compute": {"facecolor": colour, "linewidth": 0},
-        "off the CPU": {"facecolor": "white", "edgecolor": colour, "hatch": "//////", "linewidth": 0},
-        "communication": {"facecolor": half_opaque(colour), "linewidth": 0},
-        "waiting": {"facecolor": WAIT, "linewidth": 0},
-    }[kind]
-
-
-def _names(axes, found, middle, start, scale, length, inches):
-    """What an operation is called, where its bar has room for it."""
+def _names(
+    axes: Axes, track: list[Event], middle: float, start: float, scale: float, length: float, inches: float
+) -> None:
+    """What an operation is called, where its bars have room for it."""
     if inches < 0.16:
         return
-    for span in found:
-        said = span.event and (span.event.label or span.event.verb)
-        room = (span.end - span.start) / length * (WIDTH - 1)
-        if said and "compute" not in span.shares and room > LETTER * (len(said) + 1):
-            x = ((span.start + span.end) / 2 - start) / scale
-            name = axes.text(x, middle, said, ha="center", va="center", fontsize=8, zorder=6)
-            halo = WAIT if "waiting" in span.shares else half_opaque(rank_colour(span.event.rank))
-            name.set_path_effects([withStroke(linewidth=2, foreground=halo)])  # an arrow may cross it
+    for event in track:
+        said = event.label or event.verb
+        for begin, end, shares in spans(event):
+            room = (end - begin) / length * (WIDTH - 1)
+            if "compute" not in shares and room > LETTER * (len(said) + 1):
+                x = ((begin + end) / 2 - start) / scale
+                name = axes.text(x, middle, said, ha="center", va="center", fontsize=8, zorder=6)
+                halo = WAIT if "waiting" in shares else half_opaque(rank_colour(event.rank))
+                name.set_path_effects([withStroke(linewidth=2, foreground=halo)])  # an arrow may cross it
 
 
-def _arrows(axes, trace, start, scale, length):
+def _arrows(axes: Axes, trace: Trace, start: float, scale: float, length: float) -> set[str]:
     ends, step = {}, 2 * length / scale / PIXELS  # arrows that lie on each other are drawn once
     for send, recv in trace.messages:
         there, here = (send.start - start) / scale, (recv.end - start) / scale
@@ -142,7 +142,13 @@ def _arrows(axes, trace, start, scale, length):
     way = np.sign(to - source)
     y = source + way * LANE / 2
     thin = 0.7 if trace.world_size > 8 else 1.0
-    style = {"width": 0.012 * thin, "headwidth": 7, "headlength": 8, "headaxislength": 7, "minlength": 0}
+    style: dict[str, Any] = {
+        "width": 0.012 * thin,
+        "headwidth": 7,
+        "headlength": 8,
+        "headaxislength": 7,
+        "minlength": 0,
+    }
     arrows = axes.quiver(
         left,
         y,
@@ -162,13 +168,13 @@ def _arrows(axes, trace, start, scale, length):
     return {"message"}
 
 
-def _critical_path(axes, trace, start, scale):
+def _critical_path(axes: Axes, trace: Trace, start: float, scale: float) -> set[str]:
     """A thick line below each operation that the end depended on; thin ones lead from rank to rank."""
     works, jumps = [], []
     before = None
     for event in trace.critical_path():
-        y, begin = event.rank + LANE + 0.07, event.start + event.waiting  # no end ever depends on waiting
-        begin, end = (begin - start) / scale, (event.end - start) / scale
+        y = event.rank + LANE + 0.07
+        begin, end = (event.met - start) / scale, (event.end - start) / scale  # no end depends on waiting
         if before:
             begin = max(begin, before[0])
         if end - begin > 1e-9:
@@ -178,17 +184,3 @@ def _critical_path(axes, trace, start, scale):
     for lines, width, gid in (works, 2.5, "critical path"), (jumps, 1, "critical path, from rank to rank"):
         axes.add_collection(LineCollection(lines, linewidths=width, colors="black", zorder=1, gid=gid))
     return {"critical path"} if works else set()
-
-
-def legend(made, drawn, colours):
-    """Say below the figure what is drawn; what has the colour of its rank is shown in three of them."""
-    colours = list(dict.fromkeys(colours))[:3]
-    handles = {kind: tuple(Patch(**look(kind, colour)) for colour in colours) for kind in KINDS}
-    handles["waiting"] = Patch(**look("waiting", WAIT))
-    handles["message"] = Line2D([], [], color="black", lw=0.8, marker=">", markersize=5)
-    handles["critical path"] = Line2D([], [], color="black", lw=2.5)
-    labels = [name for name in handles if name in drawn]
-    where = {"loc": "outside lower left", "ncols": 6, "fontsize": 9, "handlelength": 2.2}
-    side_by_side = {tuple: HandlerTuple(ndivide=None, pad=0)}
-    if labels:
-        made.legend([handles[name] for name in labels], labels, handler_map=side_by_side, **where)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
@@ -55,11 +57,12 @@ def traffic(trace: Trace, title: str | None = None) -> Figure:
     return made
 
 
-def _strip(rank, corner, size):
+def _strip(rank: int, corner: tuple[float, float], size: tuple[float, float]) -> Rectangle:
     return Rectangle(corner, *size, facecolor=rank_colour(rank), edgecolor="white", clip_on=False)
 
 
-def _tables(trace):
+def _tables(trace: Trace) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """Bytes by sender and receiver, bytes by rank and collective, and the collectives."""
     verbs = list(dict.fromkeys(e.verb for e in trace.events if e.verb not in (COMPUTE, "send", "recv")))
     sent, given = np.zeros((trace.world_size, trace.world_size)), np.zeros((trace.world_size, len(verbs)))
     for event in trace.events:
@@ -70,13 +73,13 @@ def _tables(trace):
     return sent, given, verbs
 
 
-def _matrix(axes, numbers, columns, cell, wide=1.0):
+def _matrix(axes: Axes, numbers: np.ndarray, columns: Iterable, cell: float, wide: float = 1.0) -> str:
     """A grey cell with its number where there is one; returns the unit of the numbers."""
     most = numbers.max(initial=0) or 1
     scale, name = unit(most, BYTES)
     rows, width = numbers.shape
     edges = np.arange(width + 1) * wide, np.arange(rows + 1)
-    shades = {"cmap": "Greys", "vmin": -0.15 * most, "vmax": most / DARKEST}
+    shades: dict[str, Any] = {"cmap": "Greys", "vmin": -0.15 * most, "vmax": most / DARKEST}
     axes.pcolormesh(*edges, numbers, edgecolor="white", linewidth=1.5, **shades)
     for (row, column), number in np.ndenumerate(numbers):
         if number:
@@ -84,15 +87,15 @@ def _matrix(axes, numbers, columns, cell, wide=1.0):
             axes.text(x, y, short(number / scale), ha="center", va="center", fontsize=min(10, 22 * cell))
     for rank in range(rows):
         axes.add_patch(_strip(rank, (-STRIP, rank), (STRIP, 1)))
-    axes.set_xticks((np.arange(width) + 0.5) * wide, columns)
-    axes.set_yticks(np.arange(rows) + 0.5, range(rows))
+    axes.set_xticks((np.arange(width) + 0.5) * wide, list(map(str, columns)))
+    axes.set_yticks(np.arange(rows) + 0.5, list(map(str, range(rows))))
     axes.set(xlim=(-STRIP, width * wide), ylim=(rows + STRIP, 0), aspect="equal", anchor="NW")
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     return name
 
 
-def _finding(sent, given, verbs):
+def _finding(sent: np.ndarray, given: np.ndarray, verbs: list[str]) -> str:
     total = sent.sum()
     if total == 0:
         return (

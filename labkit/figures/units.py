@@ -1,10 +1,13 @@
 """Seconds and bytes in units that a reader can say."""
 
-TIME = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
-BYTES = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "bytes"))
+Units = tuple[tuple[float, str], ...]
+"""(seconds or bytes in it, its name) of each, the largest first."""
+
+TIME: Units = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+BYTES: Units = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "bytes"))
 
 
-def unit(most: float, units=TIME) -> tuple[float, str]:
+def unit(most: float, units: Units = TIME) -> tuple[float, str]:
     """The unit in which the largest number of an axis is 1 or more: (seconds or bytes in it, its name)."""
     return next((one for one in units if most >= one[0]), units[-1])
 
@@ -25,7 +28,7 @@ def size(count: float) -> str:
     return _said(count, BYTES)
 
 
-def _said(number, units):
+def _said(number: float, units: Units) -> str:
     scale, name = unit(abs(number), units)
     return f"{short(number / scale)} {name}"
 

@@ -48,7 +48,8 @@ def traced(lab: Recordable) -> Iterator[Trace]:
         with interrupts_noted():  # an exception here would leave ranks that still record
             if lab.is_running():
                 told = _call(lab, "stop_recording")
-                trace._fill(merge([r for r in told if r is not None], len(lab.ranks)))
+                found = merge([r for r in told if r is not None], len(lab.ranks))
+                trace.events, trace.clock_error = found.events, found.clock_error
 
 
 def _call(lab: Recordable, function: str) -> list[Any]:

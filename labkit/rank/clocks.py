@@ -1,6 +1,7 @@
 """How far each rank's clock is from rank 0's, measured by messages to and fro."""
 
 from array import array
+from collections.abc import Sequence
 
 from labkit import LabError
 from labkit.mpi.call import Call
@@ -49,7 +50,7 @@ def _communicator() -> MPI.Comm:
     return _own[0]
 
 
-def _send(comm: MPI.Comm, numbers, rank: int) -> None:
+def _send(comm: MPI.Comm, numbers: Sequence[int], rank: int) -> None:
     _complete(comm.Isend([array("q", numbers), MPI.INT64_T], rank))
 
 

@@ -6,7 +6,9 @@ the GPU has the work in its queue.
 """
 
 from collections import Counter
+from collections.abc import Callable
 from functools import wraps
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -17,7 +19,7 @@ from labkit.mpi.record.position import position_above
 from labkit.mpi.wire.buffers import op_name
 
 # Method -> the verb, and the place among its arguments of the tensors that this rank passes.
-_VERBS = {
+_VERBS: dict[str, tuple[str, int | None]] = {
     "allreduce": ("all_reduce", 0), "allreduce_coalesced": ("all_reduce", 0), "reduce": ("reduce", 0),
     "broadcast": ("broadcast", 0), "allgather": ("all_gather", 1), "allgather_coalesced": ("all_gather", 1),
     "_allgather_base": ("all_gather_into_tensor", 1), "all_gather_single": ("all_gather_into_tensor", 1),
@@ -33,12 +35,15 @@ _VERBS = {
 }  # fmt: skip
 _MESSAGES = ("send", "recv", "recv_anysource")
 
-_plain = {}  # (class, name) -> torch's own method, while ours is in its place
-_open = {}  # works that nobody has seen the end of -> (call, group)
-_counts = Counter()  # collectives of each group since the trace began
+# (class, name) -> torch's own method, while ours is in its place
+_plain: dict[tuple[type, str], Callable] = {}
+# works that nobody has seen the end of -> (call, group)
+_open: dict[dist.Work, tuple[Call, dist.ProcessGroup]] = {}
+# collectives of each group since the trace began
+_counts: Counter[str] = Counter()
 
 
-def watch():
+def watch() -> None:
     """Put the wrappers in place."""
     for name in (*_VERBS, *_MESSAGES):
         if name in dist.ProcessGroup.__dict__:
@@ -47,7 +52,7 @@ def watch():
         _replace(dist.Work, name, _end)
 
 
-def unwatch():
+def unwatch() -> None:
     """Take them away again."""
     for (cls, name), method in _plain.items():
         setattr(cls, name, method)
@@ -55,15 +60,15 @@ def unwatch():
         container.clear()
 
 
-def _replace(cls, name, wrapper):
+def _replace(cls: type, name: str, wrapper: Callable[[str, Callable], Callable]) -> None:
     method = cls.__dict__[name]
     _plain[cls, name] = method
     setattr(cls, name, wrapper(name, method))
 
 
-def _verb(name, method):
+def _verb(name: str, method: Callable) -> Callable:
     @wraps(method)
-    def recorded(group, *args, **kwargs):
+    def recorded(group: dist.ProcessGroup, *args: Any, **kwargs: Any) -> Any:
         if record.records is None:
             return method(group, *args, **kwargs)
         call = _call(name, group, *args, **kwargs)
@@ -84,9 +89,9 @@ def _verb(name, method):
     return recorded
 
 
-def _end(name, method):
+def _end(name: str, method: Callable) -> Callable:
     @wraps(method)
-    def observed(work, *args, **kwargs):
+    def observed(work: dist.Work, *args: Any, **kwargs: Any) -> Any:
         call, group = _open.get(work, (None, None))
         if call is None:
             return method(work, *args, **kwargs)
@@ -107,13 +112,13 @@ def _end(name, method):
     return observed
 
 
-def _call(name, group, *args, opts=None, **kwargs):
+def _call(name: str, group: dist.ProcessGroup, *args: Any, opts: Any = None, **kwargs: Any) -> Call:
     ranks = _ranks(group)
     if name in _MESSAGES:
         tensors, *partner, tag = args
         others = tuple(r for r in ranks if r != ranks[group.rank()])
-        partner = (ranks[partner[0]],) if partner else others
-        return Call("send" if name == "send" else "recv", group.group_name, partner, tensors, tag=tag)
+        peers = (ranks[partner[0]],) if partner else others
+        return Call("send" if name == "send" else "recv", group.group_name, peers, tensors, tag=tag)
     verb, place = _VERBS[name]
     opts = opts or next((a for a in args if hasattr(a, "asyncOp")), None)
     root = opts.rootRank if hasattr(opts, "rootRank") else None
@@ -127,7 +132,7 @@ def _call(name, group, *args, opts=None, **kwargs):
     return call
 
 
-def _ranks(group):
+def _ranks(group: dist.ProcessGroup) -> tuple[int, ...]:
     """World ranks of a group; NCCL inside a group of the backend "mpi" is not registered with torch."""
     try:
         return tuple(dist.get_process_group_ranks(group))
@@ -135,7 +140,7 @@ def _ranks(group):
         return tuple(range(group.size()))
 
 
-def _flat(tensors):
+def _flat(tensors: Any) -> list[torch.Tensor]:
     if isinstance(tensors, torch.Tensor):
         return [tensors]
     return [t for inner in tensors for t in _flat(inner)]

@@ -2,9 +2,12 @@
 
 import linecache
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from IPython import get_ipython
+from IPython.core.interactiveshell import InteractiveShell
 
 from labkit import LabError
 from labkit.mpi.call import Call, dtype_name
@@ -57,8 +60,9 @@ def stop() -> Recording | None:
         offsets.append(measure())
     except LabError:  # some rank is no more, or still busy: then the first measurement has to do
         pass
-    operations = tuple(_operation(call, started.cell) for call in calls)
-    return Recording(_rank(), operations, tuple(started.spans.values()), now, tuple(offsets))
+    rank = _rank()
+    operations = tuple(_operation(rank, call, now, started.cell) for call in calls)
+    return Recording(rank, operations, tuple(started.spans.values()), tuple(offsets))
 
 
 def _rank() -> int:
@@ -67,11 +71,11 @@ def _rank() -> int:
     return dist.get_rank()
 
 
-def _timed(shell):
+def _timed(shell: InteractiveShell) -> Callable:
     """IPython's method that runs one statement of a cell, noting when."""
     run_code, spans = shell.run_code, _started.spans
 
-    async def timed(*args, **kwargs):
+    async def timed(*args: Any, **kwargs: Any) -> Any:
         begin = _moment()
         try:
             return await run_code(*args, **kwargs)
@@ -91,11 +95,13 @@ def _at(moment: int | None) -> Moment | None:
     return None if moment is None else Moment(moment, record.cpu(moment))
 
 
-def _operation(call: Call, first_cell: int) -> Operation:
+def _operation(rank: int, call: Call, stop: Moment, first_cell: int) -> Operation:
     return Operation(
-        call.verb, tuple(call.ranks), _at(call.start), _at(call.waited), _at(call.end),
-        call.source, call.failed, call.group, call.sequence or 0, call.tag or 0, call.root, call.op or "",
-        call.bytes, dtype_name(call.dtype) if call.dtype else "", _place(call.place, first_cell),
+        rank=rank, verb=call.verb, ranks=tuple(call.ranks), start=_at(call.start), end=_at(call.end) or stop,
+        ended=call.end is not None, failed=call.failed, waited=_at(call.waited), source=call.source,
+        group=call.group, sequence=call.sequence or 0, tag=call.tag or 0, root=call.root, op=call.op or "",
+        bytes=call.bytes, dtype=dtype_name(call.dtype) if call.dtype else "",
+        place=_place(call.place, first_cell),
     )  # fmt: skip
 
 

@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
 
-from labkit.schedule.description import Chunk, Compute, Copy, Operation, Recv, Reduce, Schedule, Send
-
-
-def boundary(length: int, chunks: int, index: Any) -> Any:
-    """First element of chunk `index` where `torch.tensor_split` cuts; an int, or an array of them.
-
-    >>> [boundary(10, 4, index) for index in range(5)]
-    [0, 3, 6, 8, 10]
-    """
-    size, longer = divmod(length, chunks)
-    if longer == 0:
-        return index * size
-    return index * size + longer + (index - longer) * (index < longer)
+from labkit.schedule.access import freed, written
+from labkit.schedule.chunks import Chunk, boundary
+from labkit.schedule.description import Reduce, Schedule, Send
 
 
 def chunk_bytes(schedule: Schedule, chunk: Chunk, nbytes: int, itemsize: int = 4) -> int:
@@ -57,7 +46,7 @@ def memory_use(schedule: Schedule, rank: int, nbytes: int, itemsize: int = 4) ->
     """Bytes that a rank holds before its first step and during each step."""
     held: set[int | str] = set(range(schedule.chunks))
 
-    def size(chunks) -> int:
+    def size(chunks: Iterable[Chunk]) -> int:
         return sum(chunk_bytes(schedule, chunk, nbytes, itemsize) for chunk in chunks)
 
     yield size(held)
@@ -66,38 +55,3 @@ def memory_use(schedule: Schedule, rank: int, nbytes: int, itemsize: int = 4) ->
         arriving = [op.chunk for op in step if isinstance(op, Reduce) and op.source is not None]
         yield size(held) + size(arriving)
         held.difference_update(*map(freed, step))
-
-
-def atoms(chunk: Chunk) -> tuple[int | str, ...]:
-    """The single chunks that a message carries."""
-    return tuple(chunk) if isinstance(chunk, range) else (chunk,)
-
-
-def target(operation: Recv | Reduce | Copy) -> Chunk:
-    """Where the data lands."""
-    return operation.chunk if operation.into is None else operation.into
-
-
-def read(operation: Operation) -> tuple[int | str, ...]:
-    """What a rank must hold for the operation; what a message brings is not among it."""
-    match operation:
-        case Send(chunk=chunk) | Copy(chunk=chunk) | Reduce(source=None, chunk=chunk):
-            return atoms(chunk)
-        case Compute(reads=reads):
-            return tuple(atom for chunk in reads for atom in atoms(chunk))
-    return ()
-
-
-def written(operation: Operation) -> tuple[int | str, ...]:
-    match operation:
-        case Recv() | Reduce() | Copy():
-            return atoms(target(operation))
-        case Compute(produces=produces):
-            return tuple(atom for chunk in produces for atom in atoms(chunk))
-    return ()
-
-
-def freed(operation: Operation) -> tuple[int | str, ...]:
-    if isinstance(operation, Compute):
-        return tuple(atom for chunk in operation.frees for atom in atoms(chunk))
-    return ()

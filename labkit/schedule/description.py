@@ -7,9 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from labkit import LabError
-
-Chunk = int | range | str
-"""A part of the tensor by its number, several neighbouring parts as one message, or a buffer by its name."""
+from labkit.schedule.chunks import Chunk, short
 
 
 @dataclass(frozen=True)
@@ -28,7 +26,7 @@ class Send:
     def peer(self) -> int:
         return self.to
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"send {short(self.chunk)} to r{self.to}"
 
 
@@ -44,7 +42,7 @@ class Recv:
     def peer(self) -> int:
         return self.source
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"get {short(self.chunk)} from r{self.source}{_into(self)}"
 
 
@@ -64,7 +62,7 @@ class Reduce:
     def peer(self) -> int | None:
         return self.source
 
-    def __str__(self):
+    def __str__(self) -> str:
         origin = "" if self.source is None else f" from r{self.source}"
         return f"add {short(self.chunk)}{origin}{_into(self)}"
 
@@ -77,7 +75,7 @@ class Copy:
     into: Chunk
     peer = None
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"copy {short(self.chunk)}{_into(self)}"
 
 
@@ -95,7 +93,7 @@ class Compute:
     frees: tuple[Chunk, ...] = ()
     peer = None
 
-    def __str__(self):
+    def __str__(self) -> str:
         return self.label
 
 
@@ -134,7 +132,7 @@ class Schedule:
             sizes: tuple[tuple[str, float], ...] = (),
         ) -> None: ...
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "steps", tuple(tuple(map(_step, steps)) for steps in self.steps))
 
     @property
@@ -152,12 +150,12 @@ class Schedule:
         steps = (a + b for a, b in zip(self.steps, after.steps, strict=True))
         return Schedule(steps, max(self.chunks, after.chunks), tuple(dict(self.sizes + after.sizes).items()))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         counts = ((self.world_size, "rank"), (max(map(len, self.steps), default=0), "step"))
         words = [_count(*pair) for pair in (*counts, (self.chunks, "chunk"))]
         return f"Schedule({', '.join(words)})"
 
-    def __str__(self):
+    def __str__(self) -> str:
         return table(self)
 
 
@@ -186,24 +184,11 @@ def table(schedule: Schedule, ranks: range | None = None) -> str:
     return "\n".join("  ".join(row).rstrip() for row in rows)
 
 
-def label(chunk: Chunk) -> str:
-    """What a trace calls a chunk: "chunk 2", "chunks 0-3", or the buffer's own name."""
-    if isinstance(chunk, range) and len(chunk) != 1:
-        return f"chunks {short(chunk)}"
-    return chunk if isinstance(chunk, str) else f"chunk {short(chunk)}"
-
-
-def short(chunk: Chunk) -> str:
-    if isinstance(chunk, range):
-        return f"{chunk[0]}-{chunk[-1]}" if len(chunk) > 1 else "-".join(map(str, chunk))
-    return str(chunk)
-
-
 def _into(operation: Recv | Reduce | Copy) -> str:
     return "" if operation.into is None else f" into {short(operation.into)}"
 
 
-def _step(step) -> Step:
+def _step(step: Operation | Iterable[Operation]) -> Step:
     """A step as a tuple, from any iterable, or from one operation that stands for itself."""
     step = (step,) if isinstance(step, Operation) else tuple(step)
     for operation in step:

@@ -20,7 +20,7 @@ class Forward:
 
     microbatch: int
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"F{self.microbatch}"
 
 
@@ -30,7 +30,7 @@ class Backward:
 
     microbatch: int
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"B{self.microbatch}"
 
 

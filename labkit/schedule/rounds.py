@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from labkit.schedule.chunks import chunk_range
 from labkit.schedule.description import Recv, Reduce, Schedule, Send
 
 
@@ -51,8 +52,3 @@ class Rounds:
             for source, to, first, last in found:
                 steps[to][-1] += (receive(source, chunk_range(first, last)),)
         return Schedule(steps, self.chunks)
-
-
-def chunk_range(first: int, last: int) -> int | range:
-    """How operations name the chunks from first to last - 1."""
-    return first if last - first == 1 else range(first, last)

@@ -7,8 +7,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from labkit import LabError
-from labkit.schedule.counts import boundary, chunk_bytes, freed, target
-from labkit.schedule.description import Chunk, Compute, Copy, Recv, Reduce, Schedule, Send
+from labkit.schedule.access import freed, target
+from labkit.schedule.chunks import Chunk, boundary
+from labkit.schedule.counts import chunk_bytes
+from labkit.schedule.description import Compute, Copy, Recv, Reduce, Schedule, Send
 
 if TYPE_CHECKING:
     import torch
@@ -36,27 +38,27 @@ def run(
     flat = x.view(-1)
     memory: dict = {}
 
-    def at(chunk: Chunk):
+    def at(chunk: Chunk) -> torch.Tensor:
         if isinstance(chunk, str):
             return memory[chunk]
         first, last = (chunk.start, chunk.stop) if isinstance(chunk, range) else (chunk, chunk + 1)
         cut = flat.numel(), schedule.chunks
         return flat[boundary(*cut, first) : boundary(*cut, last)]
 
-    def room(chunk: Chunk):
+    def room(chunk: Chunk) -> torch.Tensor:
         """Where a chunk can arrive; a buffer that does not exist yet is made."""
         if isinstance(chunk, str):
             size = chunk_bytes(schedule, chunk, flat.nbytes, flat.itemsize) // flat.itemsize
             memory.setdefault(chunk, flat.new_empty(size))
         return at(chunk)
 
-    def add(chunk: Chunk, arrived):
+    def add(chunk: Chunk, arrived: torch.Tensor) -> None:
         if isinstance(chunk, str) and chunk not in memory:
             memory[chunk] = arrived.clone()
         else:
             at(chunk).add_(arrived)
 
-    def message(call, tensor, other):
+    def message(call: Callable, tensor: torch.Tensor, other: int) -> dist.P2POp:
         return dist.P2POp(call, tensor, group=group, tag=tag, group_peer=other)
 
     posted = []

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import NoReturn
 
 import numpy as np
 
 from labkit import LabError
-from labkit.schedule.counts import atoms, boundary, freed, read, target, written
-from labkit.schedule.description import Compute, Copy, Operation, Recv, Reduce, Schedule, Send, label
+from labkit.schedule.access import freed, read, target, written
+from labkit.schedule.chunks import atoms, boundary, label
+from labkit.schedule.description import Compute, Copy, Operation, Recv, Reduce, Schedule, Send
 from labkit.schedule.rendezvous import partners, progress
 
 Memory = dict
@@ -64,13 +66,13 @@ def interpret(
     """
     partner, sent = partners(schedule), {}
 
-    def contents(rank, n, operation):
+    def contents(rank: int, n: int, operation: Operation) -> list:
         memory = memories[rank]
         return [
             memory[atom] if atom in memory else missing(rank, n, operation, atom) for atom in read(operation)
         ]
 
-    def post(rank, n):
+    def post(rank: int, n: int) -> None:
         for place, operation in enumerate(schedule.steps[rank][n] if n < len(schedule.steps[rank]) else ()):
             if isinstance(operation, Send):
                 sent[rank, n, place] = contents(rank, n, operation)
@@ -111,7 +113,7 @@ def _cut(tensor: np.ndarray, chunks: int) -> Memory:
     return {index: tensor[edges[index] : edges[index + 1]] for index in range(chunks)}
 
 
-def _refuse(rank: int, n: int, operation: Operation, atom: int | str):
+def _refuse(rank: int, n: int, operation: Operation, atom: int | str) -> NoReturn:
     raise LabError(
         f"{operation} (rank {rank}, step {n})",
         f"rank {rank} does not hold {label(atom)} then",

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import simpy
 
 from labkit.schedule.checks import check
+from labkit.schedule.chunks import Chunk, label
 from labkit.schedule.counts import chunk_bytes
-from labkit.schedule.description import Chunk, Compute, Operation, Reduce, Schedule, Send, holds_up, label
+from labkit.schedule.description import Compute, Operation, Reduce, Schedule, Send, holds_up
 from labkit.schedule.rendezvous import Position, partners
 from labkit.simulate.fabric import Fabric
 from labkit.simulate.network import Network
@@ -45,7 +46,7 @@ class Cluster:
         self._waiting: dict[Position, Message] = {}
         self._count: Counter[tuple[int, int]] = Counter()
 
-    def rank(self, rank: int, begin: float, seconds: Callable[[float], float]):
+    def rank(self, rank: int, begin: float, seconds: Callable[[float], float]) -> Iterator[simpy.Event]:
         """The life of one rank, a SimPy process; `seconds` says how long a planned time takes."""
         yield self.env.timeout(begin)
         posted = []
@@ -105,7 +106,13 @@ class Cluster:
 
 
 def simulate_schedule(
-    schedule: Schedule, network: Network, nbytes: int, itemsize: int, start, noise: Noise | None, seed: int
+    schedule: Schedule,
+    network: Network,
+    nbytes: int,
+    itemsize: int,
+    start: float | Sequence[float],
+    noise: Noise | None,
+    seed: int,
 ) -> Trace:
     """See `labkit.simulate.simulate`."""
     cluster = Cluster(schedule, network, nbytes, itemsize)

@@ -1,4 +1,4 @@
-"""What communication costs, and when data parallelism pays: alpha-beta models in closed form. Lesson 05.
+"""What communication costs, when data parallelism pays, and how sure that is: closed forms. Lesson 05.
 
 Times are seconds, sizes bytes, bandwidths bytes per second. R. W. Hockney, "The communication challenge for
 MPP", Parallel Computing 20(3), 1994, has alpha + n beta; R. Thakur, R. Rabenseifner and W. Gropp,
@@ -11,11 +11,112 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import inf, sqrt
+from typing import TypeVar
 
 import numpy as np
 from scipy.stats import t as student
 
 from labkit.algorithms.ping_pong import fit_alpha_beta
+
+Size = TypeVar("Size", float, np.ndarray)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """An all-reduce of n bytes takes latencies * alpha + volume * n * beta, where no link is shared."""
+
+    latencies: float
+    volume: float
+
+    def seconds(self, nbytes: Size, alpha: float, beta: float) -> Size:
+        """Takes a number of bytes or an array of them."""
+        return self.latencies * alpha + self.volume * nbytes * beta
+
+    def bandwidth(self, nbytes: float, alpha: float, seconds: float) -> float:
+        """Bytes per second that a link must carry for it to take so long; inf if alpha alone takes longer."""
+        left = seconds - self.latencies * alpha
+        return self.volume * nbytes / left if left > 0 else inf
+
+
+# The closed forms of the algorithms of lesson 06.
+
+
+def naive_cost(ranks: int) -> Cost:
+    """R (R - 1) whole messages, one after another: a bound, for from 4 ranks on some of them overlap."""
+    return Cost(ranks * (ranks - 1), ranks * (ranks - 1))
+
+
+def tree_cost(ranks: int) -> Cost:
+    """2 log2 R whole messages, rounded up, one after another."""
+    rounds = 2 * (ranks - 1).bit_length()
+    return Cost(rounds, rounds)
+
+
+def ring_cost(ranks: int) -> Cost:
+    """2 (R - 1) messages of a part in R each: no algorithm sends less (Patarasuk and Yuan, 2009)."""
+    return Cost(2 * (ranks - 1), 2 * (ranks - 1) / ranks)
+
+
+def halving_doubling_cost(ranks: int) -> Cost:
+    """2 log2 P messages for the largest power P of two; two whole messages more where R is none."""
+    power = 2 ** (ranks.bit_length() - 1)
+    more = 2 * (ranks > power)
+    return Cost(2 * (power.bit_length() - 1) + more, 2 * (power - 1) / power + more)
+
+
+def parameter_server_cost(workers: int, servers: int = 1) -> Cost:
+    """A pull and a push of all W workers at once: the servers' links carry W n / S each way, a worker's n.
+
+    No all-reduce, but it takes the place of one. Lesson 08.
+    """
+    return Cost(2, 2 * max(1.0, workers / servers))
+
+
+def crossing(one: Cost, other: Cost, alpha: float, beta: float) -> float:
+    """Bytes at which both take equally long; inf or below 0 if there is no such size."""
+    slopes = (one.volume - other.volume) * beta
+    return (other.latencies - one.latencies) * alpha / slopes if slopes else inf
+
+
+# An epoch: N samples, R ranks that take B each per step, T_comp to compute a step, T_sync to synchronise it.
+
+
+def epoch_time(samples: int, batch: int, ranks: int, t_comp: float, t_sync: float = 0.0) -> float:
+    """(N / (R B)) (T_comp + T_sync); one process is ranks 1 and no T_sync."""
+    return samples / (ranks * batch) * (t_comp + t_sync)
+
+
+def speed_up(ranks: int, t_comp: float, t_sync: float) -> float:
+    """Epoch time of one process over that of R ranks: R T_comp / (T_comp + T_sync)."""
+    return ranks * efficiency(t_comp, t_sync)
+
+
+def efficiency(t_comp: float, t_sync: float) -> float:
+    """The share of its time that a rank computes, 0 to 1."""
+    return t_comp / (t_comp + t_sync)
+
+
+def pays(ranks: int, t_comp: float, t_sync: float) -> bool:
+    """T_sync < (R - 1) T_comp: R ranks take less time for an epoch than one does."""
+    return t_sync < (ranks - 1) * t_comp
+
+
+def break_even_ranks(t_comp: float, t_sync: float) -> float:
+    """It pays with more ranks than this, where T_sync does not grow with them."""
+    return 1 + t_sync / t_comp
+
+
+def break_even_batch(ranks: int, t_sample: float, t_sync: float, overhead: float = 0.0) -> float:
+    """It pays with more samples per rank than this, where T_comp is overhead + B t_sample; never below 0."""
+    return max(0.0, (t_sync / (ranks - 1) - overhead) / t_sample)
+
+
+def break_even_bandwidth(cost: Cost, nbytes: float, ranks: int, t_comp: float, alpha: float) -> float:
+    """It pays on links faster than this, with an all-reduce of that cost; inf if alpha alone is too much."""
+    return cost.bandwidth(nbytes, alpha, (ranks - 1) * t_comp)
+
+
+# What was measured, and what is computed from it, between two bounds.
 
 
 @dataclass(frozen=True)
@@ -68,101 +169,6 @@ def combine(function: Callable[..., float], *estimates: Estimate) -> Estimate:
     """
     corners = [function(*ends) for ends in product(*((one.low, one.high) for one in estimates))]
     return Estimate(function(*(one.value for one in estimates)), min(corners), max(corners))
-
-
-# An epoch: N samples, R ranks that take B each per step, T_comp to compute a step, T_sync to synchronise it.
-
-
-def epoch_time(samples: int, batch: int, ranks: int, t_comp: float, t_sync: float = 0.0) -> float:
-    """(N / (R B)) (T_comp + T_sync); one process is ranks 1 and no T_sync."""
-    return samples / (ranks * batch) * (t_comp + t_sync)
-
-
-def speed_up(ranks: int, t_comp: float, t_sync: float) -> float:
-    """Epoch time of one process over that of R ranks: R T_comp / (T_comp + T_sync)."""
-    return ranks * efficiency(t_comp, t_sync)
-
-
-def efficiency(t_comp: float, t_sync: float) -> float:
-    """The share of its time that a rank computes, 0 to 1."""
-    return t_comp / (t_comp + t_sync)
-
-
-def pays(ranks: int, t_comp: float, t_sync: float) -> bool:
-    """T_sync < (R - 1) T_comp: R ranks take less time for an epoch than one does."""
-    return t_sync < (ranks - 1) * t_comp
-
-
-def break_even_ranks(t_comp: float, t_sync: float) -> float:
-    """It pays with more ranks than this, where T_sync does not grow with them."""
-    return 1 + t_sync / t_comp
-
-
-def break_even_batch(ranks: int, t_sample: float, t_sync: float, overhead: float = 0.0) -> float:
-    """It pays with more samples per rank than this, where T_comp is overhead + B t_sample; never below 0."""
-    return max(0.0, (t_sync / (ranks - 1) - overhead) / t_sample)
-
-
-def break_even_bandwidth(cost: Cost, nbytes: float, ranks: int, t_comp: float, alpha: float) -> float:
-    """It pays on links faster than this, with an all-reduce of that cost; inf if alpha alone is too much."""
-    return cost.bandwidth(nbytes, alpha, (ranks - 1) * t_comp)
-
-
-# All-reduce: closed forms of the algorithms of lesson 06.
-
-
-@dataclass(frozen=True)
-class Cost:
-    """An all-reduce of n bytes takes latencies * alpha + volume * n * beta, where no link is shared."""
-
-    latencies: float
-    volume: float
-
-    def seconds(self, nbytes, alpha: float, beta: float):
-        """Takes a number of bytes or an array of them."""
-        return self.latencies * alpha + self.volume * nbytes * beta
-
-    def bandwidth(self, nbytes: float, alpha: float, seconds: float) -> float:
-        """Bytes per second that a link must carry for it to take so long; inf if alpha alone takes longer."""
-        left = seconds - self.latencies * alpha
-        return self.volume * nbytes / left if left > 0 else inf
-
-
-def naive_cost(ranks: int) -> Cost:
-    """R (R - 1) whole messages, one after another: a bound, for from 4 ranks on some of them overlap."""
-    return Cost(ranks * (ranks - 1), ranks * (ranks - 1))
-
-
-def tree_cost(ranks: int) -> Cost:
-    """2 log2 R whole messages, rounded up, one after another."""
-    rounds = 2 * (ranks - 1).bit_length()
-    return Cost(rounds, rounds)
-
-
-def ring_cost(ranks: int) -> Cost:
-    """2 (R - 1) messages of a part in R each: no algorithm sends less (Patarasuk and Yuan, 2009)."""
-    return Cost(2 * (ranks - 1), 2 * (ranks - 1) / ranks)
-
-
-def halving_doubling_cost(ranks: int) -> Cost:
-    """2 log2 P messages for the largest power P of two; two whole messages more where R is none."""
-    power = 2 ** (ranks.bit_length() - 1)
-    more = 2 * (ranks > power)
-    return Cost(2 * (power.bit_length() - 1) + more, 2 * (power - 1) / power + more)
-
-
-def parameter_server_cost(workers: int, servers: int = 1) -> Cost:
-    """A pull and a push of all W workers at once: the servers' links carry W n / S each way, a worker's n.
-
-    No all-reduce, but it takes the place of one. Lesson 08.
-    """
-    return Cost(2, 2 * max(1.0, workers / servers))
-
-
-def crossing(one: Cost, other: Cost, alpha: float, beta: float) -> float:
-    """Bytes at which both take equally long; inf or below 0 if there is no such size."""
-    slopes = (one.volume - other.volume) * beta
-    return (other.latencies - one.latencies) * alpha / slopes if slopes else inf
 
 
 def _around(value: float, half: float) -> Estimate:

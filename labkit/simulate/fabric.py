@@ -11,6 +11,12 @@ LINKS = 3
 """A message takes so many links at most."""
 NO_LINK = 0
 """Fills up the rows of messages that take fewer links than others: a link that holds nobody up."""
+SLACK = 1e-4
+"""A message that shares links and lacks less than this part of itself ends with the one that ends now.
+
+Ranks that are nearly in step, because chunks differ by an element, stay in step; else every message of a
+large ring would end at a moment of its own, and each end settles all others anew.
+"""
 
 
 def fair_rates(links: np.ndarray, capacity: np.ndarray) -> np.ndarray:
@@ -36,14 +42,6 @@ def fair_rates(links: np.ndarray, capacity: np.ndarray) -> np.ndarray:
         left = np.maximum(left - level * np.bincount(rows[full].ravel(), minlength=len(capacity)), 0)
         still = still[~full]
     return rate
-
-
-SLACK = 1e-4
-"""A message that shares links and lacks less than this part of itself ends with the one that ends now.
-
-Ranks that are nearly in step, because chunks differ by an element, stay in step; else every message of a
-large ring would end at a moment of its own, and each end settles all others anew.
-"""
 
 
 class _Alone:

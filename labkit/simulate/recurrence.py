@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from labkit import LabError
-from labkit.schedule.counts import boundary
-from labkit.schedule.description import label
-from labkit.schedule.rounds import Round, Rounds, chunk_range
+from labkit.schedule.chunks import boundary, chunk_range, label
+from labkit.schedule.rounds import Round, Rounds
 from labkit.simulate.network import Network
 from labkit.trace import Event, Trace
 
+Start = float | Sequence[float] | np.ndarray
+"""When ranks begin, in seconds: all of them, or rank r at start[r]."""
+
 
 def finish_times(
-    rounds: Rounds, network: Network, nbytes: int, *, itemsize: int = 4, start: float | np.ndarray = 0.0
+    rounds: Rounds, network: Network, nbytes: int, *, itemsize: int = 4, start: Start = 0.0
 ) -> np.ndarray:
     """Seconds when each rank is done, [R]; rank r begins at start, or start[r], and nothing is shared.
 
@@ -29,7 +31,7 @@ def finish_times(
     return ready
 
 
-def simulate_rounds(rounds: Rounds, network: Network, nbytes: int, itemsize: int, start) -> Trace:
+def simulate_rounds(rounds: Rounds, network: Network, nbytes: int, itemsize: int, start: Start) -> Trace:
     """Every message of every round as two events; for some hundred ranks."""
     ready = np.broadcast_to(np.asarray(start, dtype=float), rounds.world_size).copy()
     events, count = [], Counter()

@@ -9,9 +9,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
 
-from labkit.trace.event import COMPUTE, Event
-
-MESSAGE = ("send", "recv")
+from labkit.trace.event import COMPUTE, MESSAGE, Event
 
 
 def units(events: Sequence[Event]) -> list[list[Event]]:

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 COMPUTE = "compute"
 """The verb of an event in which a rank did anything but communicate."""
+MESSAGE = ("send", "recv")
+"""The verbs of the two events that are a message; all others but compute are of a collective."""
 
 
 @dataclass(frozen=True)
@@ -32,3 +34,8 @@ class Event:
     cpu: float = 0.0  # seconds of processor time that the rank's main thread had from start to end
     place: str = ""  # source line: "cell 3, line 2: dist.send(x, dst=1)"
     label: str = ""  # what a schedule calls the data: "chunk 2"
+
+    @property
+    def met(self) -> float:
+        """When the last peer had entered: until then this rank waited, from then on it communicated."""
+        return min(self.start + self.waiting, self.end)

@@ -1,73 +1,45 @@
-"""From what each rank recorded to one Trace."""
+"""From what each rank recorded to one Trace: on one clock, matched, and with what lies in between."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from labkit.trace.event import COMPUTE, Event
-from labkit.trace.match import Entry, match
-from labkit.trace.records import Moment, Offset, Place, Recording
+from labkit.trace.match import Meeting, match
+from labkit.trace.records import Moment, Offset, Operation, Place, Recording
 from labkit.trace.trace import Trace
 
 
 def merge(recordings: Sequence[Recording], world_size: int) -> Trace:
     """All ranks' events on rank 0's clock; the trace begins with the first of them."""
     error = max((o.error for r in recordings for o in r.offsets), default=0)
-    entries = [entry for r in recordings for entry in _entries(r)]
-    match(entries, error)
-    computes = [
-        (r.rank, on_rank_0(start.at, r.offsets), on_rank_0(end.at, r.offsets), _cpu(start, end))
-        for r in recordings
-        for start, end in gaps(r)
-    ]
-    begin = min([e.start for e in entries] + [start for _, start, *_ in computes], default=0)
-    named = not all(e.operation.place is None or e.operation.place.cell in (None, 1) for e in entries)
-    events = [_event(entry, begin, named) for entry in entries] + [
-        Event(rank, COMPUTE, _seconds(start - begin), _seconds(end - begin), cpu=_seconds(cpu))
-        for rank, start, end, cpu in computes
+    recordings = [aligned(recording) for recording in recordings]
+    operations = [operation for recording in recordings for operation in recording.operations]
+    computes = [(recording.rank, *gap) for recording in recordings for gap in gaps(recording)]
+    starts = [operation.start.at for operation in operations] + [start.at for _, start, _ in computes]
+    begin = min(starts, default=0)
+    named = not all(o.place is None or o.place.cell in (None, 1) for o in operations)
+    meetings = {id(one): meeting for meeting in match(operations, error) for one in meeting.operations}
+    events = [_event(one, meetings[id(one)], begin, named) for one in operations] + [
+        Event(rank, COMPUTE, _seconds(start.at - begin), _seconds(end.at - begin), cpu=_cpu(start, end))
+        for rank, start, end in computes
     ]
     events.sort(key=lambda e: (e.start, e.rank, e.end))
     return Trace(world_size, tuple(events), _seconds(error))
 
 
-def _entries(recording: Recording) -> list[Entry]:
-    """What never ended lasts until the recording stopped."""
-    found = []
-    for operation in recording.operations:
-        last = operation.end or recording.stop
-        start, end = (on_rank_0(m.at, recording.offsets) for m in (operation.start, last))
-        found.append(Entry(recording.rank, operation, start, end, _cpu(operation.start, last)))
-    return found
+def aligned(recording: Recording) -> Recording:
+    """The same with all moments on rank 0's clock."""
 
+    def there(moment: Moment) -> Moment:
+        return Moment(on_rank_0(moment.at, recording.offsets), moment.cpu)
 
-def _cpu(start: Moment, end: Moment) -> int:
-    """Nanoseconds on a core in between; the moments' own are right to a quarter of a millisecond."""
-    return max(0, min(end.cpu - start.cpu, end.at - start.at))
-
-
-def _event(entry: Entry, begin: int, named: bool) -> Event:
-    about = entry.operation
-    return Event(
-        rank=entry.rank, verb=about.verb,
-        start=_seconds(entry.start - begin), end=_seconds(entry.end - begin),
-        peers=entry.peers(), bytes=about.bytes, dtype=about.dtype,
-        group=about.group, sequence=entry.sequence, tag=about.tag, root=about.root, op=about.op,
-        waiting=_seconds(entry.waiting()), cpu=_seconds(entry.cpu),
-        place=_words(about.place, named) if about.place else "",
-    )  # fmt: skip
-
-
-def _seconds(nanoseconds: int) -> float:
-    return nanoseconds / 1e9
-
-
-def _words(place: Place, named: bool) -> str:
-    """ "cell 2, line 1: dist.send(x, dst=1)"; the cell is left out where all of them is the first one."""
-    line = f"line {place.line}: {place.text}"
-    if place.cell is None:
-        return f"{place.file}, {line}"
-    if not named:
-        return line
-    return f"cell {place.cell}, {line}" if place.cell > 0 else f"an earlier cell, {line}"
+    operations = (
+        replace(one, start=there(one.start), end=there(one.end), waited=one.waited and there(one.waited))
+        for one in recording.operations
+    )
+    spans = ((there(start), there(end)) for start, end in recording.spans)
+    return Recording(recording.rank, tuple(operations), tuple(spans))
 
 
 def on_rank_0(at: int, offsets: tuple[Offset, ...]) -> int:
@@ -98,7 +70,7 @@ def gaps(recording: Recording) -> Iterator[tuple[Moment, Moment]]:
 
     An operation that it posted, and waited for only later, leaves it free in between.
     """
-    waits = [(op.waited, op.end or recording.stop) for op in recording.operations if op.waited]
+    waits = [(one.waited, one.end) for one in recording.operations if one.waited]
     waits.sort(key=lambda wait: wait[0].at)
     for begin, end in recording.spans or _span(recording):
         here = begin
@@ -114,6 +86,37 @@ def gaps(recording: Recording) -> Iterator[tuple[Moment, Moment]]:
 
 def _span(recording: Recording) -> list[tuple[Moment, Moment]]:
     """Where no cell was run, as in a function called on the ranks: from the first operation to the last."""
-    moments = [op.start for op in recording.operations] + [op.end for op in recording.operations if op.end]
+    moments = [one.start for one in recording.operations]
+    moments += [one.end for one in recording.operations if one.ended]
     moments.sort(key=lambda moment: moment.at)
     return [(moments[0], moments[-1])] if moments else []
+
+
+def _event(one: Operation, meeting: Meeting, begin: int, named: bool) -> Event:
+    end = meeting.end(one)
+    return Event(
+        rank=one.rank, verb=one.verb, start=_seconds(one.start.at - begin), end=_seconds(end.at - begin),
+        peers=one.peers, bytes=one.bytes, dtype=one.dtype, group=one.group, sequence=meeting.sequence,
+        tag=one.tag, root=one.root, op=one.op,
+        waiting=_seconds(meeting.waiting(one)), cpu=_cpu(one.start, end),
+        place=_words(one.place, named) if one.place else "",
+    )  # fmt: skip
+
+
+def _cpu(start: Moment, end: Moment) -> float:
+    """Seconds on a core in between; the moments' own are right to a quarter of a millisecond."""
+    return _seconds(max(0, min(end.cpu - start.cpu, end.at - start.at)))
+
+
+def _seconds(nanoseconds: int) -> float:
+    return nanoseconds / 1e9
+
+
+def _words(place: Place, named: bool) -> str:
+    """ "cell 2, line 1: dist.send(x, dst=1)"; the cell is left out where all of them is the first one."""
+    line = f"line {place.line}: {place.text}"
+    if place.cell is None:
+        return f"{place.file}, {line}"
+    if not named:
+        return line
+    return f"cell {place.cell}, {line}" if place.cell > 0 else f"an earlier cell, {line}"

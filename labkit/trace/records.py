@@ -28,13 +28,15 @@ class Place:
 class Operation:
     """One operation as its rank saw it; see `labkit.mpi.call.Call` for its moments."""
 
+    rank: int
     verb: str
     ranks: tuple[int, ...]  # of a message the partner, or for a receive from any source all others
     start: Moment
-    waited: Moment | None = None
-    end: Moment | None = None
-    source: int | None = None  # the world rank whose message a receive got
+    end: Moment  # or that of the recording, where it had not ended by then
+    ended: bool = True
     failed: bool = False
+    waited: Moment | None = None
+    source: int | None = None  # the world rank whose message a receive got
     group: str = ""
     sequence: int = 0
     tag: int = 0
@@ -43,6 +45,11 @@ class Operation:
     bytes: int = 0
     dtype: str = ""
     place: Place | None = None
+
+    @property
+    def peers(self) -> tuple[int, ...]:
+        """World ranks; of a receive from any source the one whose message it got."""
+        return self.ranks if self.source is None else (self.source,)
 
 
 @dataclass(frozen=True)
@@ -61,5 +68,4 @@ class Recording:
     rank: int
     operations: tuple[Operation, ...]
     spans: tuple[tuple[Moment, Moment], ...]
-    stop: Moment
     offsets: tuple[Offset, ...] = ()

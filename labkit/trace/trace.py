@@ -14,12 +14,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-@dataclass(frozen=True)
+@dataclass
 class Trace:
     """Who sent what to whom, when, and who waited: `%%px --trace` and `lab.trace()` make one.
 
     A collective of MPI is one event on each rank: what moves inside it cannot be seen. Messages, and
     algorithms written in messages, are seen one by one. Lessons 01 and 02 read their first.
+
+    Not frozen, as `with lab.trace() as trace` names it before anything has happened: it has no events
+    until that block is left.
 
     >>> Trace(2, (Event(0, "send", 0.0, 1.0, (1,), 8), Event(1, "recv", 0.5, 1.0, (0,), 8))).steps
     1
@@ -75,8 +78,3 @@ class Trace:
     def load(cls, path: str | Path) -> Trace:
         """Read what `save` wrote: an equal Trace. LabError if the file is no such thing."""
         return cls(*chrome.loads(Path(path).read_text(), str(path)))
-
-    def _fill(self, other: Trace) -> None:
-        """Become equal to `other`: a `with` statement names its trace before there is any event."""
-        for name in ("world_size", "events", "clock_error"):
-            object.__setattr__(self, name, getattr(other, name))

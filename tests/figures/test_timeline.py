@@ -5,7 +5,7 @@ import pytest
 
 from labkit.figures import timeline
 from labkit.figures.finding import finding
-from labkit.figures.spans import KINDS, Span, merged, time_spent, tracks
+from labkit.figures.spans import KINDS, merged, time_spent, tracks
 from labkit.trace import COMPUTE, Event, Trace
 
 from . import traces
@@ -103,10 +103,10 @@ def test_what_overlaps_lies_below_each_other():
 
 
 def test_thin_spans_become_their_mix():
-    thin = [Span(i, i + 1, {"compute" if i % 4 else "waiting": 1.0}) for i in range(400)]
+    thin = [(i, i + 1, {"compute" if i % 4 else "waiting": 1.0}) for i in range(400)]
     found = merged(thin, 10)
-    assert len(found) <= 20 and all(span.end - span.start >= 10 for span in found)
-    spent = {kind: sum((s.end - s.start) * s.shares[kind] for s in found) for kind in KINDS}
+    assert len(found) <= 20 and all(end - start >= 10 for start, end, _ in found)
+    spent = {kind: sum((end - start) * shares[kind] for start, end, shares in found) for kind in KINDS}
     assert spent["compute"] == pytest.approx(300, rel=0.05) and spent["waiting"] == pytest.approx(
         100, rel=0.1
     )

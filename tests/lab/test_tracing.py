@@ -5,7 +5,8 @@ import pytest
 from labkit import LabError, Trace, launch
 from labkit.lab.lab import Lab
 from labkit.trace import COMPUTE
-from labkit.trace.chains import MESSAGE, units
+from labkit.trace.chains import units
+from labkit.trace.event import MESSAGE
 
 SIZES = (2, 3, 4)
 

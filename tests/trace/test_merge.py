@@ -1,5 +1,7 @@
 """From records to a trace, with no cluster: clocks, partners, waiting, gaps."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from labkit.trace.merge import merge, offset, on_rank_0
 from labkit.trace.records import Moment, Offset, Operation, Place, Recording
 
 MS = 1_000_000
+STOP = 1000
 
 
 def moment(ms, cpu=None):
@@ -16,15 +19,14 @@ def moment(ms, cpu=None):
 
 
 def operation(verb, ranks, start, end, waited=None, **about):
-    ends = None if end is None else moment(end)
-    return Operation(
-        verb, tuple(ranks), moment(start), moment(start if waited is None else waited), ends, **about
-    )
+    """Of a rank that its `recording` gives it."""
+    waits = moment(start if waited is None else waited)
+    return Operation(-1, verb, tuple(ranks), moment(start), moment(end), waited=waits, **about)
 
 
-def recording(rank, *operations, spans=None, stop=1000, offsets=()):
-    spans = ((moment(0), moment(stop)),) if spans is None else spans
-    return Recording(rank, operations, spans, moment(stop), offsets)
+def recording(rank, *operations, spans=None, offsets=()):
+    spans = ((moment(0), moment(STOP)),) if spans is None else spans
+    return Recording(rank, tuple(replace(one, rank=rank) for one in operations), spans, offsets)
 
 
 def communication(trace, rank=None):
@@ -89,7 +91,7 @@ def test_what_was_sent_before_the_trace_has_no_arrow():
 
 
 def test_a_send_that_nobody_waited_for_ends_with_its_receive():
-    send = Operation("send", (1,), moment(1))
+    send = replace(operation("send", (1,), 1, STOP), ended=False, waited=None)
     trace = merge([recording(0, send), recording(1, operation("recv", (0,), 2, 5, source=0))], 2)
     assert in_ms(communication(trace, 0)) == [(1, 5)]
 

@@ -1,5 +1,8 @@
 """Time of an all-reduce against its size, algorithm by algorithm: predicted and measured. Lesson 06."""
 
+from collections.abc import Mapping, Sequence
+
+from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, StrMethodFormatter
 
 from labkit.figures.style import DASHES, WAIT, figure, in_style
@@ -9,7 +12,13 @@ MARKERS = "os^D"
 
 
 @in_style
-def algorithm_times(sizes, predicted, measured, crossing, title: str):
+def algorithm_times(
+    sizes: Sequence[int],
+    predicted: Mapping[str, Sequence[float]],
+    measured: Mapping[str, Sequence[float]],
+    crossing: float,
+    title: str,
+) -> Figure:
     """Draw a line for what is predicted of each algorithm, markers for what was measured. Returns a Figure.
 
     `sizes`: bytes; `predicted` and `measured`: {name: seconds by size}; `crossing`: the bytes at which the

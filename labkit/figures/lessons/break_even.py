@@ -1,13 +1,26 @@
 """Epoch time against bandwidth: what was predicted, what was measured, and one process. Lesson 05."""
 
+from collections.abc import Mapping
+
+from matplotlib.figure import Figure
+
 from labkit.figures.style import COMMUNICATION_ALPHA, QUIET, WAIT, figure, in_style
+
+Bounded = tuple[float, float, float]
+"""A time, and the bounds of its interval: (value, low, high) in seconds."""
 
 
 @in_style
-def break_even(predicted, measured, alone, crossings, title: str | None = None):
+def break_even(
+    predicted: Mapping[float, Bounded],
+    measured: Mapping[float, Bounded],
+    alone: Bounded,
+    crossings: tuple[float, float],
+    title: str | None = None,
+) -> Figure:
     """Draw epoch times with their intervals. Returns a Figure.
 
-    `predicted` and `measured`: {Mbit/s: (value, low, high) in seconds}; `alone`: the same for one process;
+    `predicted` and `measured`: {Mbit/s: (value, low, high)}; `alone`: the same for one process;
     `crossings`: (predicted, measured) bandwidth in Mbit/s at which R ranks take as long as one.
     """
     expected, found = crossings

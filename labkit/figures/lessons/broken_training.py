@@ -1,12 +1,16 @@
 """Lesson 04: loss curves of training with one thing forgotten, beside the right one."""
 
+from collections.abc import Mapping, Sequence
+
+from matplotlib.figure import Figure
+
 from labkit.figures.style import figure, in_style
 
 LINES = ("-", "--", ":")  # no colours: those are the ranks'
 
 
 @in_style
-def broken_training(right, broken):
+def broken_training(right: Sequence[float], broken: Mapping[str, Sequence[float]]) -> Figure:
     """Mean loss per epoch of the right run and of three broken ones, {name: losses per epoch}."""
     made, axes = figure("Only one of three mistakes stops the training", width=8, height=3.6)
     epochs = range(1, len(right) + 1)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.legend_handler import HandlerTuple
 from matplotlib.patches import Patch
+from matplotlib.typing import ColorType
 
 from labkit.figures.spans import extent
 from labkit.figures.style import WAIT, figure, half_opaque, in_style, ink, rank_colour
@@ -81,24 +83,24 @@ def stored_over_time(trace: Trace, rank: int) -> list[tuple[float, int]]:
     return found
 
 
-def _length(trace):
+def _length(trace: Trace) -> float:
     start, end = extent(trace)
     return end - start
 
 
-def _most(trace):
+def _most(trace: Trace) -> list[int]:
     return [
         max((count for _, count in stored_over_time(trace, r)), default=0) for r in range(trace.world_size)
     ]
 
 
-def _finding(name, trace):
+def _finding(name: str, trace: Trace) -> str:
     busy = sum(e.end - e.start for rank in range(trace.world_size) for e in passes(trace, rank))
     idle = 1 - busy / max(_length(trace) * trace.world_size, 1e-12)
     return f"{name + ': ' if name else ''}{idle:.0%} idle, up to {max(_most(trace))} stored"
 
 
-def _lanes(axes, trace, scale, width, lane):
+def _lanes(axes: Axes, trace: Trace, scale: float, width: float, lane: float) -> set[str]:
     start, end = extent(trace)
     boxes = {kind: {} for kind in KINDS}
     longest = max(
@@ -115,7 +117,7 @@ def _lanes(axes, trace, scale, width, lane):
                 axes.text(middle, rank, event.label[1:], ha="center", va="center", fontsize=8, color=shade)
         for event in trace.events:
             if event.rank == rank and event.verb == "recv" and event.end - event.start > event.waiting:
-                left, right = (event.start + event.waiting - start) / scale, (event.end - start) / scale
+                left, right = (event.met - start) / scale, (event.end - start) / scale
                 boxes["communication"].setdefault(rank, []).append(
                     _box(left, right, rank + HALF / 2, HALF / 2)
                 )
@@ -128,13 +130,13 @@ def _lanes(axes, trace, scale, width, lane):
     return {kind for kind in KINDS if boxes[kind]}
 
 
-def _colour(kind, rank):
+def _colour(kind: str, rank: int) -> ColorType:
     if kind == "idle":
         return WAIT
     return rank_colour(rank) if kind == "forward" else half_opaque(rank_colour(rank))
 
 
-def _strip(axes, trace, scale, lane):
+def _strip(axes: Axes, trace: Trace, scale: float, lane: float) -> None:
     """A rank's row is full where it stores as many micro-batches as any rank ever does."""
     start, end = extent(trace)
     most = _most(trace)
@@ -157,7 +159,7 @@ def _strip(axes, trace, scale, lane):
     axes.set_title("stored micro-batches, and their most", fontsize=9)
 
 
-def _rank_rows(axes, ranks, lane):
+def _rank_rows(axes: Axes, ranks: int, lane: float) -> None:
     every = 1 if lane > LEAST else 4
     axes.set_yticks(range(0, ranks, every), [f"rank {rank}" for rank in range(0, ranks, every)], fontsize=9)
     axes.set_ylim(ranks - 0.5, -0.5)
@@ -165,16 +167,16 @@ def _rank_rows(axes, ranks, lane):
     axes.spines["left"].set_visible(False)
 
 
-def _box(left, right, middle, half=HALF):
+def _box(left: float, right: float, middle: float, half: float = HALF) -> list[tuple[float, float]]:
     return [(left, middle - half), (right, middle - half), (right, middle + half), (left, middle + half)]
 
 
-def _legend(made, drawn, ranks):
-    handles = {
+def _legend(made: Figure, drawn: set[str], ranks: int) -> None:
+    handles: dict[str, Any] = {
         kind: tuple(Patch(facecolor=_colour(kind, rank)) for rank in range(min(3, ranks))) for kind in KINDS
     }
     handles["idle"] = Patch(facecolor=WAIT)
     names = [kind for kind in KINDS if kind in drawn]
-    where = {"loc": "outside lower left", "ncols": 4, "fontsize": 9, "handlelength": 2.2}
+    where: dict[str, Any] = {"loc": "outside lower left", "ncols": 4, "fontsize": 9, "handlelength": 2.2}
     side_by_side = {tuple: HandlerTuple(ndivide=None, pad=0)}
     made.legend([handles[name] for name in names], names, handler_map=side_by_side, **where)

@@ -1,10 +1,20 @@
 """What ranks hold after each step of a schedule, as the states that `steps` and `animation` draw."""
 
+from collections.abc import Sequence
+
 from labkit.figures.cells import Cell
 from labkit.figures.steps import Message, State
+from labkit.schedule.chunks import atoms
+from labkit.schedule.description import Send, Step
+from labkit.schedule.states import Memory
 
 
-def schedule_states(owners, values, steps, names=None) -> list[State]:
+def schedule_states(
+    owners: Sequence[Sequence[Memory]],
+    values: Sequence[Sequence[Memory]],
+    steps: Sequence[Sequence[Step]],
+    names: Sequence[str] | None = None,
+) -> list[State]:
     """States to draw, one more than there are steps.
 
     `owners` and `values`: `labkit.schedule.states` of the schedule, without and with tensors of one element
@@ -21,11 +31,12 @@ def schedule_states(owners, values, steps, names=None) -> list[State]:
     return drawn
 
 
-def _messages(steps, n):
+def _messages(steps: Sequence[Sequence[Step]], n: int) -> tuple[Message, ...]:
     return tuple(
         Message(rank, operation.to, chunk)
         for rank, own in enumerate(steps)
         for operation in own[n]
-        if hasattr(operation, "to")
-        for chunk in ([operation.chunk] if isinstance(operation.chunk, int) else operation.chunk)
+        if isinstance(operation, Send)
+        for chunk in atoms(operation.chunk)
+        if isinstance(chunk, int)  # a buffer with a name has no column
     )

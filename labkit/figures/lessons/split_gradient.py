@@ -1,5 +1,11 @@
 """Lesson 03: shard gradients scatter around the whole one; their mean does not."""
 
+from collections.abc import Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
 from labkit.figures.style import WAIT, figure, in_style, rank_colour
 
 FLOOR = 1e-18
@@ -9,7 +15,9 @@ EVERY = 4
 
 
 @in_style
-def split_gradient(whole, shards, means):
+def split_gradient(
+    whole: Sequence[float], shards: Sequence[Sequence[float]], means: Sequence[tuple[int, float, float]]
+) -> Figure:
     """Two panels: a cloud per rank against the whole gradient, and distances for 1, 2, ... ranks.
 
     whole: P numbers; shards: P numbers per rank; means: (ranks, bound, distance) per split, as
@@ -28,14 +36,14 @@ def split_gradient(whole, shards, means):
     return made
 
 
-def _distance(found, expected):
+def _distance(found: Sequence[float], expected: Sequence[float]) -> float:
     norm = sum(e * e for e in expected) ** 0.5
     return sum((f - e) ** 2 for f, e in zip(found, expected, strict=True)) ** 0.5 / norm
 
 
-def _cloud(axes, whole, shards):
+def _cloud(axes: Axes, whole: Sequence[float], shards: Sequence[Sequence[float]]) -> None:
     x = whole[::EVERY]
-    dots = {"marker": ".", "ls": "", "mew": 0}
+    dots: dict[str, Any] = {"marker": ".", "ls": "", "mew": 0}
     for rank, shard in enumerate(shards):
         axes.plot(x, shard[::EVERY], ms=5, alpha=0.7, color=rank_colour(rank), label=f"rank {rank}", **dots)
     mean = [sum(values) / len(shards) for values in zip(*shards, strict=True)]
@@ -45,7 +53,7 @@ def _cloud(axes, whole, shards):
     axes.legend(markerscale=3, fontsize=9, handletextpad=0.1, loc="lower right", frameon=False)
 
 
-def _distances(axes, off, means):
+def _distances(axes: Axes, off: Sequence[float], means: Sequence[tuple[int, float, float]]) -> None:
     worlds = sorted({n for n, _, _ in means})
     last = worlds[-1]
     for rank, distance in enumerate(off):

@@ -1,6 +1,10 @@
 """Who had a core when: ranks that share cores take turns. First drawn in lesson 00."""
 
+from collections.abc import Sequence
+
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from labkit.figures.style import WAIT, figure, in_style, rank_colour
 
@@ -9,7 +13,7 @@ LOST_CORE = 0.001
 
 
 @in_style
-def turns(alone, together, cores):
+def turns(alone: Sequence[float], together: Sequence[Sequence[float]], cores: int) -> Figure:
     """Draw one job alone and the same job on every rank at once.
 
     `alone` holds the clock readings in seconds that one rank took at each step of its job,
@@ -32,7 +36,7 @@ def turns(alone, together, cores):
     return made
 
 
-def _draw(axes, row, ticks, rank):
+def _draw(axes: Axes, row: int, ticks: np.ndarray, rank: int) -> None:
     axes.barh(row, ticks[-1] - ticks[0], left=ticks[0], color=WAIT, height=0.7)
     lost = np.flatnonzero(np.diff(ticks) > LOST_CORE * 1000)
     starts = np.concatenate([ticks[:1], ticks[lost + 1]])

@@ -52,7 +52,8 @@ class Part:
 class Comparison:
     """What `lab.compare` found. It is true in an assert if the ranks have the same.
 
-    >>> assert lab.compare("model").equal
+    >>> lab.compare("world_size").equal, lab.compare("rank").equal
+    (True, False)
     """
 
     name: str

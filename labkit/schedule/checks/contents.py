@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from labkit.schedule.access import written
 from labkit.schedule.checks.violation import Violation
-from labkit.schedule.counts import written
-from labkit.schedule.description import Schedule, label
+from labkit.schedule.chunks import label
+from labkit.schedule.description import Operation, Schedule
 from labkit.schedule.states import interpret, join
 
 
@@ -15,7 +16,7 @@ def missing_data(schedule: Schedule) -> list[Violation]:
     """Every operation that needs what its rank does not hold."""
     found = []
 
-    def missing(rank, n, operation, atom):
+    def missing(rank: int, n: int, operation: Operation, atom: int | str) -> tuple[()]:
         text = f"Rank {rank} needs {label(atom)} in step {n} ({operation}), and does not hold it then."
         found.append(Violation("missing data", (rank,), n, text))
         return ()

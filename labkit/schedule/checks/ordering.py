@@ -1,13 +1,14 @@
-"""Messages with no partner or another chunk, races in a step, and ranks that wait in a circle."""
+"""Operations that do not fit each other: no match for a message, a race in a step, a circle of waiting."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from labkit.schedule.access import read, written
 from labkit.schedule.checks.violation import Violation
-from labkit.schedule.counts import read, written
-from labkit.schedule.description import Reduce, Schedule, Send, Step, holds_up, label
-from labkit.schedule.rendezvous import messages, partners, progress
+from labkit.schedule.chunks import label
+from labkit.schedule.description import Reduce, Schedule, Send, Step, holds_up
+from labkit.schedule.rendezvous import Position, messages, partners, progress
 
 
 def wrong_peers(schedule: Schedule) -> Iterator[Violation]:
@@ -95,7 +96,9 @@ def deadlocks(schedule: Schedule) -> Iterator[Violation]:
             yield Violation("deadlock", tuple(circle), at[circle[0]], text)
 
 
-def _wait(schedule, partner, at, rank) -> tuple[int | None, str]:
+def _wait(
+    schedule: Schedule, partner: dict[Position, Position], at: list[int], rank: int
+) -> tuple[int | None, str]:
     """For whom a rank waits in the step where it stands, and for what; (None, "") if for nobody."""
     n = at[rank]
     for place, operation in enumerate(schedule.steps[rank][n] if n < len(schedule.steps[rank]) else ()):

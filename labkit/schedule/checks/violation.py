@@ -12,5 +12,5 @@ class Violation:
     step: int
     sentence: str
 
-    def __str__(self):
+    def __str__(self) -> str:
         return self.sentence
