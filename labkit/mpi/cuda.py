@@ -25,9 +25,6 @@ VERBS = (
     "all_to_all_single", "send", "recv",
 )  # fmt: skip
 
-ROUTED = int(torch.backends.cuda.is_built())
-"""Frames that `with_nccl` puts between torch's functions and this backend's verbs."""
-
 
 def gpus():
     """Which GPUs this process sees, as text that is equal where they are the same."""
@@ -62,7 +59,7 @@ def nccl(group):
 
 def with_nccl(cls):
     """Class decorator: each verb goes to NCCL for CUDA tensors, where torch and the world allow it."""
-    if not ROUTED:
+    if not torch.backends.cuda.is_built():
         return cls
     for name in VERBS:
         setattr(cls, name, _routed(name, getattr(cls, name)))

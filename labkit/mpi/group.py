@@ -5,7 +5,6 @@ import torch.distributed as dist
 from labkit import LabError
 from labkit.mpi.call import Call
 from labkit.mpi.collectives.shared_memory import SharedMemory
-from labkit.mpi.cuda import ROUTED
 from labkit.mpi.errors import CommunicationError, TaintedError
 from labkit.mpi.identity import Identity
 from labkit.mpi.messages import slow_link
@@ -16,8 +15,9 @@ from labkit.mpi.wire.channel import Channel
 from labkit.mpi.wire.runtime import MPI
 from labkit.mpi.work import Receive, Work, deferred, progress
 
-USER = 5 + ROUTED
-"""Frames from `position_above` to a user's, for a call that comes the shortest way from torch's function."""
+# Whom a call passes at least on its way down from the user's line, seen from below.
+_COLLECTIVE = "begin", "the group's verb", "torch's function", "its decorator"
+_MESSAGE = "begin_message", "begin_send", "send", "torch's isend"
 
 
 class Group(Identity):
@@ -72,14 +72,14 @@ class Group(Identity):
         call.sequence = self.sequence
         work = Work(self, call, steps, results, window, ordered)
         if record.records is not None and slow_link.link is None:  # else its messages are recorded
-            call.where = position_above(USER)
+            call.where = position_above(*_COLLECTIVE)
             record.begin(call, at_once=not getattr(opts, "asyncOp", True))
             work.recorded = True
         try:
             with progress:
                 if self.world.checked:
                     # Found here, since an asynchronous call is checked far from its line.
-                    call.where = call.where or position_above(USER)
+                    call.where = call.where or position_above(*_COLLECTIVE)
                     work.agreement = Agreement(self.side, call, *blocks)
                 self.queue.append(work)
                 self.pump()
@@ -97,7 +97,7 @@ class Group(Identity):
         self.refuse_if_tainted(work.call)
         work.message, work.steps = step, iter([step])
         if record.records is not None:
-            work.call.where = work.call.where or position_above(USER)
+            work.call.where = work.call.where or position_above(*_MESSAGE)
             record.begin(work.call)
             work.recorded = True
         try:

@@ -10,7 +10,6 @@ import struct
 import time
 from math import inf
 
-from labkit.mpi.cuda import ROUTED
 from labkit.mpi.messages import checked
 from labkit.mpi.record.position import position_above
 from labkit.mpi.wire.runtime import MPI
@@ -58,7 +57,7 @@ def limit(bandwidth, latency, offset=0.0):
 def begin_send(group, call, tensor, rank, tag):
     """Begin to send; on a limited link the call is done when the last byte has left, and a receive begun."""
     if group.world.checked:  # its message will tell
-        call.where = position_above(4 + ROUTED)
+        call.where = position_above("begin_send", "send", "torch's isend")
     work, stamp = Work(group, call, (), [tensor]), b""
     if link is not None:
         work = _Send(group, call, (), [tensor])
