@@ -1,5 +1,7 @@
 """MPIProcessGroup: torch's names and option objects, each mapped to one call of `begin`."""
 
+from itertools import chain
+
 import torch
 
 from labkit import LabError
@@ -62,7 +64,9 @@ class MPIProcessGroup(Group):
                 source,
                 target,
             )
-        plan = _chain(plans.all_gather_into(t, s, self.me) for t, s in zip(outputs, inputs, strict=True))
+        plan = chain.from_iterable(
+            plans.all_gather_into(t, s, self.me) for t, s in zip(outputs, inputs, strict=True)
+        )
         return self.begin("all_gather_into_tensor", plan, list(outputs), inputs, opts)
 
     _allgather_base = all_gather_single_coalesced = allgather_into_tensor_coalesced = all_gather_single
@@ -71,7 +75,7 @@ class MPIProcessGroup(Group):
         for targets, source in zip(outputs, inputs, strict=True):
             _expect("all_gather", len(targets), self.members, "output list", source, *targets)
             _expect("all_gather", targets[self.me].numel(), source.numel(), f"output {self.me}", source)
-        plan = _chain(plans.all_gather(t, s) for t, s in zip(outputs, inputs, strict=True))
+        plan = chain.from_iterable(plans.all_gather(t, s) for t, s in zip(outputs, inputs, strict=True))
         # Ranks may give different sizes; what they must agree on is the list of all sizes.
         same = [tuple(t.shape) for targets in outputs for t in targets]
         results = outputs[0] if len(outputs) == 1 else outputs
@@ -107,7 +111,7 @@ class MPIProcessGroup(Group):
                 source,
                 target,
             )
-        plan = _chain(
+        plan = chain.from_iterable(
             plans.reduce_scatter(t, s, op, self.members) for t, s in zip(outputs, inputs, strict=True)
         )
         return self.begin("reduce_scatter_tensor", plan, list(outputs), inputs, opts, op=op)
@@ -119,7 +123,7 @@ class MPIProcessGroup(Group):
         op = _op(opts)
         for target, sources in zip(outputs, inputs, strict=True):
             _expect("reduce_scatter", len(sources), self.members, "input list", target, *sources)
-        plan = _chain(
+        plan = chain.from_iterable(
             plans.reduce_scatter_list(t, s, op, self.me, self.members)
             for t, s in zip(outputs, inputs, strict=True)
         )
@@ -176,11 +180,6 @@ class MPIProcessGroup(Group):
 def _lists(outputs, inputs):
     """Of verbs that take one tensor and one, or as many as they like."""
     return ([outputs], [inputs]) if isinstance(outputs, torch.Tensor) else (outputs, inputs)
-
-
-def _chain(plans):
-    for plan in plans:
-        yield from plan
 
 
 def _expect(verb, found, wanted, what, *tensors):

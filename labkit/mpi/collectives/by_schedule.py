@@ -26,7 +26,7 @@ def collective(group, verb, results, tensors, **about):
             "use one of these, or take the limit off: lab.network()",
         )
     _run_of_verb, root = _RUN[verb], about.get("root")
-    work = group.begin(verb, (), results, tensors, **about)
+    work = group.begin(verb, None, results, tensors, **about)
     work.wait()
     _run_of_verb(group, results, tensors, op, root)
     return work

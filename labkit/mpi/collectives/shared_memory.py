@@ -8,16 +8,22 @@ To meet, a rank counts up a number that the others read. It looks a few times, t
 other step, so that a wait here ends by an interrupt or a deadline too.
 """
 
+from __future__ import annotations
+
 import os
 import platform
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar
 
 import torch
 
 from labkit.mpi.collectives import mapped
 from labkit.mpi.wire import steps
 from labkit.mpi.wire.buffers import average, carrier
-from labkit.mpi.wire.steps import Step
+from labkit.mpi.wire.parts import PAUSE, Local, Plan, Step
+from labkit.mpi.wire.runtime import MPI
 
 PIECE = 1 << 20  # bytes: smaller ones wait more often, larger ones leave the cache
 EXCHANGED = 1 << 18  # bytes of a piece where there are two ranks, which wait for each other half as often
@@ -41,68 +47,81 @@ _DTYPES = (
 )  # fmt: skip
 
 
-class SharedMemory:
-    """Memory of one group; its ranks meet in it at their first large all_reduce.
+class _Mapping(Enum):
+    UNTRIED = "the ranks meet in it at their first large all_reduce"
+    DONE = "all have mapped it"
+    IMPOSSIBLE = "some rank cannot"
 
-    `bytes` is [size + 1, PIECE], the last for what was reduced: None before they met, False where
-    they cannot. `numbers` says of each rank how often it came to a meeting.
+
+class SharedMemory:
+    """Memory of one group, mapped by its ranks at their first large all_reduce.
+
+    `bytes` is [size + 1, PIECE], the last for what was reduced. `numbers` says of each rank how often it came
+    to a meeting.
     """
 
-    def __init__(self, rank, size):
-        self.rank, self.size = rank, size
-        self.bytes = self.numbers = None
-        self.others = [r * LINE for r in range(size) if r != rank]
-        self.meetings, self.pieces, self.rooms = 0, 0, {}
+    bytes: torch.Tensor
+    numbers: memoryview
 
-    def suits(self, tensor):
+    def __init__(self, rank: int, size: int) -> None:
+        self.rank, self.size = rank, size
+        self.mapping = _Mapping.UNTRIED
+        self.others = [r * LINE for r in range(size) if r != rank]
+        self.meetings, self.pieces = 0, 0
+        self.rooms: dict[tuple[int, torch.dtype, int], _Pair | _Split] = {}
+
+    @property
+    def mapped(self) -> bool:
+        return self.mapping is _Mapping.DONE
+
+    def suits(self, tensor: torch.Tensor) -> bool:
         """Whether all_reduce should go this way; the same on all ranks that call with like tensors."""
         if tensor.nbytes < AT_LEAST or not POSSIBLE:  # first, since small tensors are in a hurry
             return False
-        return 1 < self.size <= AT_MOST and self.bytes is not False and tensor.dtype in _DTYPES
+        possible = self.mapping is not _Mapping.IMPOSSIBLE
+        return possible and 1 < self.size <= AT_MOST and tensor.dtype in _DTYPES
 
-    def map(self):
-        """Steps after which all ranks have mapped the memory of rank 0, or none has."""
+    def map(self) -> Plan:
+        """Parts after which all ranks have mapped the memory of rank 0, or none has; none, once tried."""
+        if self.mapping is not _Mapping.UNTRIED:
+            return
         record = torch.zeros(8, dtype=torch.int64)
         nbytes = HEAD + (self.size + 1) * PIECE
         file = mapped.create(nbytes, record) if self.rank == 0 else None
         yield steps.broadcast(record, 0)
-        yield steps.PAUSE
+        yield PAUSE
         memory = mapped.attach(nbytes, record)
         met = torch.tensor([memory is not None], dtype=torch.uint8)
         yield steps.all_reduce(met, "MIN")
-        yield steps.PAUSE
+        yield PAUSE
         if met:
             self.numbers = memoryview(memory)[HEAD // 2 : HEAD].cast("q")
             self.bytes = torch.frombuffer(memory, dtype=torch.uint8, offset=HEAD).view(self.size + 1, PIECE)
-        else:
-            self.bytes = False
+        self.mapping = _Mapping.DONE if met else _Mapping.IMPOSSIBLE
         if file is not None:
             file.close()
-        return bool(met)
 
-    def all_reduce(self, flat, op, at_once):
+    def all_reduce(self, flat: torch.Tensor, op: str, at_once: bool) -> Plan:
         """[n] -> [n], reduced over all ranks in place. `at_once`: the caller has nothing else to do."""
         kind, nbytes = (_Pair, EXCHANGED) if self.size == 2 else (_Split, PIECE)
         for piece in flat.unsafe_split(nbytes // flat.itemsize):  # autograd is not to know, and need not
             room = self.room(kind, piece)
-            for number, stage in enumerate(room.stages):
-                if number:
-                    yield from self.meet(LOOKS if at_once else 1)
-                stage(room, piece, op)
+            first, *others = room.stages
+            yield Local(first, room, piece, op)
+            for stage in others:
+                yield from self.meet(LOOKS if at_once else 1)
+                yield Local(stage, room, piece, op)
 
-    def meet(self, looks):
-        """Steps that are done when all ranks have come to the same meeting; none if they are there soon."""
+    def meet(self, looks: int) -> Plan:
+        """Parts that are done when all ranks have come to the same meeting."""
         self.meetings += 1
-        self.numbers[self.rank * LINE] = self.meetings
         meeting = _Meeting(self.numbers, self.meetings, self.others)
-        for _ in range(looks):
-            if meeting.Test():
-                return
-            os.sched_yield()
-        yield Step(lambda: meeting, ())
-        yield steps.PAUSE
+        yield Local(meeting.come, self.rank * LINE, looks)
+        if not meeting.complete:
+            yield Step(lambda: meeting, ())
+            yield PAUSE
 
-    def room(self, kind, piece):
+    def room(self, kind: type[_Pair] | type[_Split], piece: torch.Tensor) -> _Pair | _Split:
         """Where a piece of that length passes through. One after another, pieces use two places in turn."""
         self.pieces += 1
         key = piece.numel(), piece.dtype, self.pieces % 2 if kind is _Pair else 0
@@ -116,16 +135,26 @@ class SharedMemory:
 
 
 class _Meeting:
-    """What MPI's request is to MPI's barrier."""
+    """All ranks come to it; its step waits for it as for a request of MPI's."""
 
-    def __init__(self, numbers, number, places):
+    def __init__(self, numbers: memoryview, number: int, places: Sequence[int]) -> None:
         self.numbers, self.number, self.places = numbers, number, places
+        self.complete = False
 
-    def Test(self, status=None):
+    def come(self, place: int, looks: int) -> None:
+        """Tell the others, and look so many times whether they are here."""
+        self.numbers[place] = self.number
+        for _ in range(looks):
+            if self.Test():
+                return
+            os.sched_yield()
+
+    def Test(self, status: MPI.Status | None = None, /) -> bool:
         numbers, number = self.numbers, self.number
         for place in self.places:
             if numbers[place] < number:
                 return False
+        self.complete = True
         return True
 
 
@@ -142,14 +171,14 @@ class _Pair:
     taken: torch.Tensor
 
     @classmethod
-    def of(cls, memory, rank):
+    def of(cls, memory: torch.Tensor, rank: int) -> _Pair:
         """`memory` is [3, n]."""
         return cls(rank == 0, memory[rank], memory[1 - rank])
 
-    def give(self, piece, op):
+    def give(self, piece: torch.Tensor, op: str) -> None:
         self.given.copy_(piece)
 
-    def combine(self, piece, op):
+    def combine(self, piece: torch.Tensor, op: str) -> None:
         carried = piece.to(carrier(piece.dtype))
         one, other = (carried, self.taken) if self.first else (self.taken, carried)
         _COMBINE[op](one, other, out=carried)
@@ -158,7 +187,7 @@ class _Pair:
         if carried is not piece:
             piece.copy_(carried)
 
-    stages = give, combine
+    stages: ClassVar[tuple[Callable[..., None], ...]] = (give, combine)
 
 
 @dataclass(frozen=True)
@@ -176,7 +205,7 @@ class _Split:
     totals: tuple[torch.Tensor, ...]  # the others' results, at the cuts
 
     @classmethod
-    def of(cls, memory, rank):
+    def of(cls, memory: torch.Tensor, rank: int) -> _Split:
         """`memory` is [size + 1, n]."""
         size, n = memory.shape[0] - 1, memory.shape[1]
         own = n * rank // size, n * (rank + 1) // size
@@ -192,11 +221,11 @@ class _Split:
             totals=tuple(memory[size, start:end] for start, end in cuts),
         )
 
-    def give(self, piece, op):
+    def give(self, piece: torch.Tensor, op: str) -> None:
         for (start, end), there in zip(self.cuts, self.given, strict=True):
             there.copy_(piece[start:end])
 
-    def combine(self, piece, op):
+    def combine(self, piece: torch.Tensor, op: str) -> None:
         own = piece[slice(*self.own)]
         carried = own.to(carrier(own.dtype))
         for other in self.taken:
@@ -207,8 +236,8 @@ class _Split:
             own.copy_(carried)
         self.total.copy_(own)
 
-    def take(self, piece, op):
+    def take(self, piece: torch.Tensor, op: str) -> None:
         for (start, end), there in zip(self.cuts, self.totals, strict=True):
             piece[start:end].copy_(there)
 
-    stages = give, combine, take
+    stages: ClassVar[tuple[Callable[..., None], ...]] = (give, combine, take)

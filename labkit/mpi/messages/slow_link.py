@@ -58,9 +58,9 @@ def begin_send(group, call, tensor, rank, tag):
     """Begin to send; on a limited link the call is done when the last byte has left, and a receive begun."""
     if group.world.checked:  # its message will tell
         call.where = position_above("begin_send", "send", "torch's isend")
-    work, stamp = Work(group, call, (), [tensor]), b""
+    work, stamp = Work(group, call, None, [tensor]), b""
     if link is not None:
-        work = _Send(group, call, (), [tensor])
+        work = _Send(group, call, None, [tensor])
         work.due = link.out.through(call.bytes, first=link.clock())
         stamp = _STAMP.pack(work.due + link.latency)
     step = checked.send(tensor, rank, tag, call, group.world.checked, stamp)
@@ -69,9 +69,9 @@ def begin_send(group, call, tensor, rank, tag):
 
 def begin_receive(group, call, tensor, rank, tag):
     """Begin to receive; on a limited link the call is done when the message is due."""
-    work, stamp = Receive(group, call, (), [tensor]), bytearray()
+    work, stamp = Receive(group, call, None, [tensor]), bytearray()
     if link is not None:
-        work, stamp = _Receive(group, call, (), [tensor]), bytearray(_STAMP.size)
+        work, stamp = _Receive(group, call, None, [tensor]), bytearray(_STAMP.size)
         work.stamp = stamp
     step = checked.receive(tensor, rank, tag, call, group.world.checked, work.received, stamp)
     return group.begin_message(work, step)
