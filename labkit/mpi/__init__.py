@@ -6,6 +6,8 @@ with `torch.distributed.init_process_group("mpi")` in the script needs no import
 this module imports neither torch nor MPI; the first use does.
 """
 
+from typing import Any
+
 __all__ = ["MismatchError", "Status", "TaintedError", "init", "recover", "register", "status"]
 
 _WHERE = {
@@ -27,7 +29,7 @@ def init(**options: object) -> None:
     dist.init_process_group("mpi", **options)
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

@@ -24,7 +24,7 @@ from labkit.mpi.wire.runtime import MPI
 from labkit.mpi.work import Receive, Work, deferred, progress
 
 if TYPE_CHECKING:
-    from labkit.mpi.world import World
+    from labkit.mpi.world import Pair, World
 
 # Whom a call passes at least on its way down from the user's line, seen from below.
 _COLLECTIVE = "begin", "the group's verb", "torch's function", "its decorator"
@@ -43,7 +43,7 @@ class Group(Identity):
         world: World,
         key: str,
         ranks: Sequence[int],
-        comms: tuple[MPI.Intracomm, MPI.Intracomm],
+        comms: Pair,
         name: str,
         seconds: float,
         store: dist.Store,
@@ -55,7 +55,7 @@ class Group(Identity):
         self.connect(comms)
         world.groups[key] = self
 
-    def connect(self, comms: tuple[MPI.Intracomm, MPI.Intracomm]) -> None:
+    def connect(self, comms: Pair) -> None:
         """Start on fresh communicators, with nothing in flight."""
         self.data, self.side = Channel(comms[0]), Channel(comms[1])
         self.memory = SharedMemory(self.me, self.members)

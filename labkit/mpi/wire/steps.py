@@ -35,13 +35,10 @@ def all_gather(source: torch.Tensor, target: torch.Tensor, rank: int) -> Step:
     """[n] -> [size * n]. The source may be this rank's own part of the target (FSDP2 does that)."""
     here = source.data_ptr()
     start = target.data_ptr()
-    if source.nbytes and here == start + rank * source.nbytes:
-        given = MPI.IN_PLACE
-    else:
-        if start <= here < start + target.nbytes:
-            source = source.clone()
-        given = as_bytes(source)
-    args = given, as_bytes(target)
+    in_place = source.nbytes and here == start + rank * source.nbytes
+    if not in_place and start <= here < start + target.nbytes:
+        source = source.clone()
+    args = MPI.IN_PLACE if in_place else as_bytes(source), as_bytes(target)
     return Step("Iallgather", args, ("all_gather", source.nbytes, torch.uint8, None, None), (source, target))
 
 
