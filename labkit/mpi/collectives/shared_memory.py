@@ -1,27 +1,22 @@
 """All-reduce of large tensors through memory that the ranks of one host share.
 
-A tensor goes through it in pieces. Two ranks exchange: each copies its piece into the memory, they
-meet, and each reduces both. More ranks split the work: each owns a part of the piece, copies the others'
-parts into the memory, and after a meeting reduces its own; after another all take what the others reduced.
-
-To meet, a rank counts up a number that the others read. It looks a few times, then waits as for any
-other step, so that a wait here ends by an interrupt or a deadline too.
+A tensor goes through it in pieces. Of each a rank takes its part in some stages (`collectives.rooms`), and
+between two stages all ranks meet: each counts up a number that the others read. It looks a few times, then
+waits as for any other step, so that a wait here ends by an interrupt or a deadline too.
 """
 
 from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from enum import Enum
-from typing import ClassVar
 
 import torch
 
 from labkit.mpi.collectives import mapped
+from labkit.mpi.collectives.rooms import Pair, Room, Split
 from labkit.mpi.wire import steps
-from labkit.mpi.wire.buffers import average, carrier
 from labkit.mpi.wire.parts import PAUSE, Local, Plan, Step
 from labkit.mpi.wire.runtime import MPI
 
@@ -37,10 +32,6 @@ LOOKS = 200  # as many as a rank that came at the same time needs, on the same c
 ROOMS = 64  # kept; each is a few small objects
 HEAD = 4096  # bytes: a token, and from half of it on the numbers
 
-_COMBINE = {
-    "SUM": torch.add, "AVG": torch.add, "PRODUCT": torch.mul, "MIN": torch.minimum, "MAX": torch.maximum,
-    "BAND": torch.bitwise_and, "BOR": torch.bitwise_or, "BXOR": torch.bitwise_xor,
-}  # fmt: skip
 _DTYPES = (
     torch.float16, torch.bfloat16, torch.float32, torch.float64,
     torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64,
@@ -68,7 +59,7 @@ class SharedMemory:
         self.mapping = _Mapping.UNTRIED
         self.others = [r * LINE for r in range(size) if r != rank]
         self.meetings, self.pieces = 0, 0
-        self.rooms: dict[tuple[int, torch.dtype, int], _Pair | _Split] = {}
+        self.rooms: dict[tuple[int, torch.dtype, int], Room] = {}
 
     @property
     def mapped(self) -> bool:
@@ -103,7 +94,7 @@ class SharedMemory:
 
     def all_reduce(self, flat: torch.Tensor, op: str, at_once: bool) -> Plan:
         """[n] -> [n], reduced over all ranks in place. `at_once`: the caller has nothing else to do."""
-        kind, nbytes = (_Pair, EXCHANGED) if self.size == 2 else (_Split, PIECE)
+        kind, nbytes = (Pair, EXCHANGED) if self.size == 2 else (Split, PIECE)
         for piece in flat.unsafe_split(nbytes // flat.itemsize):  # autograd is not to know, and need not
             room = self.room(kind, piece)
             first, *others = room.stages
@@ -121,10 +112,10 @@ class SharedMemory:
             yield Step(lambda: meeting, ())
             yield PAUSE
 
-    def room(self, kind: type[_Pair] | type[_Split], piece: torch.Tensor) -> _Pair | _Split:
+    def room(self, kind: type[Room], piece: torch.Tensor) -> Room:
         """Where a piece of that length passes through. One after another, pieces use two places in turn."""
         self.pieces += 1
-        key = piece.numel(), piece.dtype, self.pieces % 2 if kind is _Pair else 0
+        key = piece.numel(), piece.dtype, self.pieces % 2 if kind is Pair else 0
         if key not in self.rooms:
             if len(self.rooms) >= ROOMS:
                 self.rooms.clear()
@@ -156,88 +147,3 @@ class _Meeting:
                 return False
         self.complete = True
         return True
-
-
-@dataclass(frozen=True)
-class _Pair:
-    """The views that one of two ranks has; made once, since making them takes longer than a small copy.
-
-    A rank writes here again two pieces later. By then the other one has come to the meeting over the
-    piece between, and so has read this one.
-    """
-
-    first: bool  # both reduce in the same order, to the same bits
-    given: torch.Tensor
-    taken: torch.Tensor
-
-    @classmethod
-    def of(cls, memory: torch.Tensor, rank: int) -> _Pair:
-        """`memory` is [3, n]."""
-        return cls(rank == 0, memory[rank], memory[1 - rank])
-
-    def give(self, piece: torch.Tensor, op: str) -> None:
-        self.given.copy_(piece)
-
-    def combine(self, piece: torch.Tensor, op: str) -> None:
-        carried = piece.to(carrier(piece.dtype))
-        one, other = (carried, self.taken) if self.first else (self.taken, carried)
-        _COMBINE[op](one, other, out=carried)
-        if op == "AVG":
-            average(carried, 2)
-        if carried is not piece:
-            piece.copy_(carried)
-
-    stages: ClassVar[tuple[Callable[..., None], ...]] = (give, combine)
-
-
-@dataclass(frozen=True)
-class _Split:
-    """The same of one of many ranks.
-
-    It writes here again with the next piece: the others have read this a meeting earlier.
-    """
-
-    cuts: tuple[tuple[int, int], ...]  # the parts before and after the own one
-    given: tuple[torch.Tensor, ...]  # where this rank gives them
-    own: tuple[int, int]  # the part that it reduces
-    taken: tuple[torch.Tensor, ...]  # what the others gave of that
-    total: torch.Tensor  # where it puts the result
-    totals: tuple[torch.Tensor, ...]  # the others' results, at the cuts
-
-    @classmethod
-    def of(cls, memory: torch.Tensor, rank: int) -> _Split:
-        """`memory` is [size + 1, n]."""
-        size, n = memory.shape[0] - 1, memory.shape[1]
-        own = n * rank // size, n * (rank + 1) // size
-        cuts = tuple((start, end) for start, end in ((0, own[0]), (own[1], n)) if start < end)
-        # From the next rank on, so that not all read the same memory at the same time.
-        others = [(rank + d) % size for d in range(1, size)]
-        return cls(
-            cuts=cuts,
-            given=tuple(memory[rank, start:end] for start, end in cuts),
-            own=own,
-            taken=tuple(memory[other, own[0] : own[1]] for other in others),
-            total=memory[size, own[0] : own[1]],
-            totals=tuple(memory[size, start:end] for start, end in cuts),
-        )
-
-    def give(self, piece: torch.Tensor, op: str) -> None:
-        for (start, end), there in zip(self.cuts, self.given, strict=True):
-            there.copy_(piece[start:end])
-
-    def combine(self, piece: torch.Tensor, op: str) -> None:
-        own = piece[slice(*self.own)]
-        carried = own.to(carrier(own.dtype))
-        for other in self.taken:
-            _COMBINE[op](carried, other, out=carried)
-        if op == "AVG":
-            average(carried, len(self.taken) + 1)
-        if carried is not own:
-            own.copy_(carried)
-        self.total.copy_(own)
-
-    def take(self, piece: torch.Tensor, op: str) -> None:
-        for (start, end), there in zip(self.cuts, self.totals, strict=True):
-            piece[start:end].copy_(there)
-
-    stages: ClassVar[tuple[Callable[..., None], ...]] = (give, combine, take)
