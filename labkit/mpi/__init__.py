@@ -4,7 +4,26 @@
 
 with `torch.distributed.init_process_group("mpi")` in the script needs no import of labkit. Importing
 this module imports neither torch nor MPI; the first use does.
+
+    entry          torch's entry point for backends
+    registration   how torch learns of this backend and makes its groups
+    world          what all groups of this process share
+    process_group  torch's verbs, each mapped to one call of `begin`
+    group          how calls are posted, given up and recovered
+    identity       what torch asks of any process group
+    call           what was asked, of whom, by which line
+    work           one call under way
+    collectives/   how each collective is run
+    messages/      messages that are checked, or held back
+    wire/          between this backend and MPI
+    repair/        calls that cannot go well
+    record/        what a rank notes of its calls
+    cuda           tensors on GPUs
+    process        how this process ends with the other ranks, and keeps MPI moving
+    errors         what can go wrong inside a call
 """
+
+from typing import Any
 
 __all__ = ["MismatchError", "Status", "TaintedError", "init", "recover", "register", "status"]
 
@@ -27,7 +46,7 @@ def init(**options: object) -> None:
     dist.init_process_group("mpi", **options)
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

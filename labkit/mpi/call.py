@@ -1,8 +1,10 @@
 """One call of one verb: what was asked, of whom, by which line; and when, if a trace was on."""
 
+from collections.abc import Sequence
+
 import torch
 
-from labkit.mpi.record.position import position
+from labkit.mpi.record.position import Position, position
 
 
 class Call:
@@ -20,11 +22,27 @@ class Call:
     is the world rank from which a receive got its message.
     """
 
-    sequence = where = None
-    start = posted = waited = end = source = None
+    sequence: int | None = None
+    where: Position | None = None
+    start: int | None = None
+    posted: int | None = None
+    waited: int | None = None
+    end: int | None = None
+    source: int | None = None
     failed = False
 
-    def __init__(self, verb, group, ranks, tensors=(), *, root=None, tag=None, op=None, same=None):
+    def __init__(
+        self,
+        verb: str,
+        group: str,
+        ranks: Sequence[int],
+        tensors: Sequence[torch.Tensor] = (),
+        *,
+        root: int | None = None,
+        tag: int | None = None,
+        op: str | None = None,
+        same: object = None,
+    ) -> None:
         self.verb, self.group, self.ranks = verb, group, ranks
         self.root, self.tag, self.op = root, tag, op
         if len(tensors) == 1:  # a list of it would be one more thing to make, and to keep while a trace is on
@@ -36,17 +54,17 @@ class Call:
             self.shapes = [t.shape for t in tensors]
         self.same = self.shapes if same is None else same
 
-    def locate(self):
+    def locate(self) -> None:
         """Find the user's line that is behind this call; works only below that line."""
         if self.where is None:
             self.where = position()
 
     @property
-    def place(self):
+    def place(self) -> tuple[str | None, int]:
         """(file, line) of the user's line; (None, 0) where it was not located, or there is none."""
         return (None, 0) if self.where is None else self.where.place
 
-    def __str__(self):
+    def __str__(self) -> str:
         shapes = [self.shapes] if isinstance(self.shapes, torch.Size) else self.shapes
         tensors = ", ".join(f"{dtype_name(self.dtype)}{list(shape)}" for shape in shapes[:4])
         if len(shapes) > 4:
@@ -64,5 +82,5 @@ class Call:
         return f"{self.verb}({', '.join(parts)})"
 
 
-def dtype_name(dtype):
+def dtype_name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")

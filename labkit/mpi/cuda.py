@@ -8,13 +8,20 @@ by hand.
 Untested: no machine with a GPU has run this file yet.
 """
 
+from __future__ import annotations
+
 import os
 from collections import Counter
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import wraps
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
+
+if TYPE_CHECKING:
+    from labkit.mpi.group import Group
 
 # Verbs whose work NCCL can do: all that take tensors.
 VERBS = (
@@ -25,27 +32,24 @@ VERBS = (
     "all_to_all_single", "send", "recv",
 )  # fmt: skip
 
-ROUTED = int(torch.backends.cuda.is_built())
-"""Frames that `with_nccl` puts between torch's functions and this backend's verbs."""
 
-
-def gpus():
+def gpus() -> str:
     """Which GPUs this process sees, as text that is equal where they are the same."""
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     return f"{os.environ.get('CUDA_VISIBLE_DEVICES', '')}:{count}"
 
 
-def one_each(hosts, seen):
+def one_each(hosts: Sequence[str], seen: Sequence[str]) -> bool:
     """Whether each rank can have a GPU of its own; `hosts` and `seen` have an entry for each rank."""
     if os.environ.get("LABKIT_MPI_CUDA"):
         return os.environ["LABKIT_MPI_CUDA"] == "nccl"
-    here = Counter()
+    here: Counter[str] = Counter()
     for host, text in set(zip(hosts, seen, strict=True)):
         here[host] += int(text.rpartition(":")[2])
     return all(here[host] >= ranks for host, ranks in Counter(hosts).items())
 
 
-def nccl(group):
+def nccl(group: Group) -> dist.ProcessGroup:
     """A plain group of torch's with NCCL in it, made at the first use. Collective over the group."""
     if group.nccl is None:
         options = dist.ProcessGroupNCCL.Options()
@@ -60,18 +64,18 @@ def nccl(group):
     return group.nccl
 
 
-def with_nccl(cls):
+def with_nccl(cls: type[Group]) -> type[Group]:
     """Class decorator: each verb goes to NCCL for CUDA tensors, where torch and the world allow it."""
-    if not ROUTED:
+    if not torch.backends.cuda.is_built():
         return cls
     for name in VERBS:
         setattr(cls, name, _routed(name, getattr(cls, name)))
     return cls
 
 
-def _routed(name, verb):
+def _routed(name: str, verb: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(verb)
-    def routed(group, tensors, *args):
+    def routed(group: Group, tensors: Any, *args: Any) -> Any:
         if group.world.gpu_each and _first(tensors).is_cuda:
             return getattr(nccl(group), name)(tensors, *args)
         return verb(group, tensors, *args)
@@ -79,7 +83,7 @@ def _routed(name, verb):
     return routed
 
 
-def _first(tensors):
+def _first(tensors: Any) -> torch.Tensor:
     while not isinstance(tensors, torch.Tensor):
         tensors = tensors[0]
     return tensors

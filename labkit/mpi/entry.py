@@ -12,12 +12,12 @@ import os
 LAUNCHERS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
 
 
-def under_launcher():
+def under_launcher() -> bool:
     """Whether this process is a rank of an MPI job, as far as its environment tells."""
     return any(name in os.environ for name in LAUNCHERS)
 
 
-def load():
+def load() -> None:
     """The entry point."""
     try:
         if under_launcher() if os.environ.get("LABKIT_MPI") is None else os.environ["LABKIT_MPI"] != "0":

@@ -1,5 +1,7 @@
 """What can go wrong inside a torch.distributed call on this backend."""
 
+from typing import Any
+
 import torch.distributed as dist
 
 from labkit import LabError
@@ -8,7 +10,7 @@ from labkit import LabError
 class CommunicationError(LabError, dist.DistBackendError):
     """A LabError that code written for torch catches too, as DistBackendError or RuntimeError."""
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.asked, self.found, self.fix)
 
 

@@ -1,11 +1,17 @@
 """The process group: torch's verbs on one side, channels and works on the other."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import torch
 import torch.distributed as dist
 
 from labkit import LabError
 from labkit.mpi.call import Call
 from labkit.mpi.collectives.shared_memory import SharedMemory
-from labkit.mpi.cuda import ROUTED
 from labkit.mpi.errors import CommunicationError, TaintedError
 from labkit.mpi.identity import Identity
 from labkit.mpi.messages import slow_link
@@ -13,54 +19,69 @@ from labkit.mpi.record import record
 from labkit.mpi.record.position import position_above
 from labkit.mpi.repair.agreement import Agreement
 from labkit.mpi.wire.channel import Channel
+from labkit.mpi.wire.parts import Plan, Step
 from labkit.mpi.wire.runtime import MPI
 from labkit.mpi.work import Receive, Work, deferred, progress
 
-USER = 5 + ROUTED
-"""Frames from `position_above` to a user's, for a call that comes the shortest way from torch's function."""
+if TYPE_CHECKING:
+    from labkit.mpi.world import Pair, World
+
+# Whom a call passes at least on its way down from the user's line, seen from below.
+_COLLECTIVE = "begin", "the group's verb", "torch's function", "its decorator"
+_MESSAGE = "begin_message", "begin_send", "send", "torch's isend"
 
 
 class Group(Identity):
     """A group of ranks: how calls are posted, given up and recovered.
 
-    Calls are posted in order. One that waits for its check, or that is too large to be posted
+    Calls follow their plans in order. One that waits for its check, or that is too large to be posted
     at once, stays at the head of `queue`.
     """
 
-    def __init__(self, world, key, ranks, comms, name, seconds, store):
+    def __init__(
+        self,
+        world: World,
+        key: str,
+        ranks: Sequence[int],
+        comms: Pair,
+        name: str,
+        seconds: float,
+        store: dist.Store,
+    ) -> None:
         super().__init__(comms[0].rank, comms[0].size, name, seconds, store)
         self.world, self.key, self.ranks = world, key, tuple(ranks)
         self.sequence = 0
-        self.nccl = None
+        self.nccl: dist.ProcessGroup | None = None
         self.connect(comms)
         world.groups[key] = self
 
-    def connect(self, comms):
+    def connect(self, comms: Pair) -> None:
         """Start on fresh communicators, with nothing in flight."""
         self.data, self.side = Channel(comms[0]), Channel(comms[1])
         self.memory = SharedMemory(self.me, self.members)
-        self.tainted, self.queue = None, []
+        self.tainted: Call | None = None
+        self.queue: list[Work] = []
 
     # Posting
 
     def begin(
         self,
-        verb,
-        steps,
-        results,
-        tensors,
-        opts=None,
+        verb: str,
+        plan: Plan | None,
+        results: Sequence[Any],
+        tensors: Sequence[torch.Tensor],
+        opts: Any = None,
         *,
-        blocks=((), ()),
-        window=None,
-        ordered=False,
-        **about,
-    ):
-        """Check a collective, where that is wanted, and post its steps. All pass here on their way to MPI.
+        blocks: tuple[Sequence[int], Sequence[int]] = ((), ()),
+        window: int | None = None,
+        ordered: bool = False,
+        **about: Any,
+    ) -> Work:
+        """Check a collective, where that is wanted, and follow its plan. All pass here on their way to MPI.
 
-        A schedule's messages (`collectives.by_schedule`) go their own way: it passes here without steps.
+        A schedule's messages (`collectives.by_schedule`) go their own way: it passes here without a plan.
         """
-        if slow_link.link is not None and steps:
+        if slow_link.link is not None and plan is not None:
             from labkit.mpi.collectives import by_schedule
 
             return by_schedule.collective(self, verb, results, tensors, **about)
@@ -70,16 +91,16 @@ class Group(Identity):
         self.refuse_if_tainted(call)
         self.sequence += 1
         call.sequence = self.sequence
-        work = Work(self, call, steps, results, window, ordered)
+        work = Work(self, call, plan, results, window, ordered)
         if record.records is not None and slow_link.link is None:  # else its messages are recorded
-            call.where = position_above(USER)
+            call.where = position_above(*_COLLECTIVE)
             record.begin(call, at_once=not getattr(opts, "asyncOp", True))
             work.recorded = True
         try:
             with progress:
                 if self.world.checked:
                     # Found here, since an asynchronous call is checked far from its line.
-                    call.where = call.where or position_above(USER)
+                    call.where = call.where or position_above(*_COLLECTIVE)
                     work.agreement = Agreement(self.side, call, *blocks)
                 self.queue.append(work)
                 self.pump()
@@ -92,18 +113,18 @@ class Group(Identity):
             call.posted = record.clock()
         return work
 
-    def begin_message(self, work, step):
+    def begin_message(self, work: Work, step: Step) -> Work:
         """Every send and receive passes here on its way to MPI."""
         self.refuse_if_tainted(work.call)
-        work.message, work.steps = step, iter([step])
+        if isinstance(work, Receive):
+            work.message = step
         if record.records is not None:
-            work.call.where = work.call.where or position_above(USER)
+            work.call.where = work.call.where or position_above(*_MESSAGE)
             record.begin(work.call)
             work.recorded = True
         try:
             with progress:
-                work.post()
-                work.steps = None
+                work.post(step)
         except KeyboardInterrupt:
             self.give_up(work)
             raise
@@ -111,8 +132,8 @@ class Group(Identity):
             work.call.posted = record.clock()
         return work
 
-    def pump(self):
-        """Post from the head of the queue whatever may be posted now."""
+    def pump(self) -> None:
+        """Let works at the head of the queue go on as far as they may now."""
         queue = self.queue
         while queue:
             work = queue[0]
@@ -121,7 +142,7 @@ class Group(Identity):
                     break
                 work.agreement = None
                 # A call behind it may be waited for first: then the order of posting must be kept.
-                work.post(everything=len(queue) > 1 and not work.ordered)
+                work.follow(everything=len(queue) > 1 and not work.ordered)
                 if work.ordered and not work.done:
                     work.move()
             except (LabError, ValueError, MPI.Exception) as error:
@@ -130,7 +151,7 @@ class Group(Identity):
                 # It may have come while this rank waited in another group.
                 self.tainted = self.tainted or work.call
                 raise
-            if work.steps is not None or (work.ordered and not work.done):
+            if work.plan is not None or (work.ordered and not work.done):
                 break
             queue.pop(0)
         if queue:
@@ -140,7 +161,7 @@ class Group(Identity):
 
     # Giving up
 
-    def refuse_if_tainted(self, call):
+    def refuse_if_tainted(self, call: Call) -> None:
         if self.data.closed:
             raise CommunicationError(str(call), f"group {self.named!r} was destroyed", "make a new group")
         if self.tainted is not None:
@@ -151,7 +172,7 @@ class Group(Identity):
                 "call labkit.mpi.recover() on every rank",
             )
 
-    def give_up(self, work):
+    def give_up(self, work: Work) -> None:
         """Leave a call that was interrupted or came to its deadline.
 
         A receive is taken back and the group stays as it was. Anything else cannot be: other
@@ -166,7 +187,7 @@ class Group(Identity):
                 self.tainted = self.tainted or work.call
             work.fail(CommunicationError(str(work.call), "it was interrupted", "call it again"))
 
-    def shutdown(self):
+    def shutdown(self) -> None:
         """Called by destroy_process_group. Communicators with something in flight are kept."""
         self.world.groups.pop(self.key, None)
         deferred.pop(self, None)
@@ -181,8 +202,14 @@ class Group(Identity):
             channel.comm.Free()
 
     def split_group(
-        self, ranks, timeout=None, opts=None, group_name=None, group_desc=None, device_types=None
-    ):
+        self,
+        ranks: Sequence[int],
+        timeout: timedelta | None = None,
+        opts: Any = None,
+        group_name: str | None = None,
+        group_desc: str | None = None,
+        device_types: Any = None,
+    ) -> Group | None:
         """A group over `ranks`, ranks in this group; None elsewhere. Only the members need to call it."""
         if self.me not in ranks:
             return None
@@ -195,5 +222,5 @@ class Group(Identity):
         group.described = group_desc or ""
         return group
 
-    def abort(self):
+    def abort(self) -> None:
         self.tainted = self.tainted or Call("abort", self.named, self.ranks)

@@ -12,9 +12,15 @@ import atexit
 import sys
 import threading
 import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import NoReturn, TypeAlias
 
 from labkit.mpi.wire.runtime import MPI, STARTED_HERE
 from labkit.mpi.wire.waiting import waits
+
+Hook: TypeAlias = Callable[[type[BaseException], BaseException, TracebackType | None], object]
+"""What Python calls with an exception that nobody caught."""
 
 _PERIOD = 0.01  # seconds
 _PROBES = 50  # each moves one message on, and takes a microsecond
@@ -22,7 +28,7 @@ _PROBES = 50  # each moves one message on, and takes a microsecond
 _code = 0  # of the failure that ends this process
 
 
-def end_together():
+def end_together() -> None:
     """If this rank ends by an exception, or by sys.exit with a code other than 0, end the others too.
 
     Where somebody else started MPI, as in the ranks of a lab, they decide. Aborting from the hook
@@ -38,33 +44,33 @@ class _Exit(SystemExit):
     """What sys.exit raises. Who catches it may go on; only the interpreter looks from outside any frame."""
 
     @property
-    def code(self):
+    def code(self) -> str | int | None:  # type: ignore[override]
         code = SystemExit.code.__get__(self)
         if sys._getframe().f_back is None:
             _fail(code)
         return code
 
 
-def _exit(status=None, /):
+def _exit(status: str | int | None = None, /) -> NoReturn:
     """sys.exit, with the difference that the other ranks hear of a failure."""
     raise _Exit(status)
 
 
-def _remember(report):
-    def hook(kind, error, trace):
+def _remember(report: Hook) -> Hook:
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         _fail(1)
         report(kind, error, trace)
 
     return hook
 
 
-def _fail(code):
+def _fail(code: str | int | None) -> None:
     global _code
-    whole = isinstance(code, int)
-    _code = (code & 0xFF) if whole else int(code is not None)  # as the system sees it; a message means 1
+    # As the system sees it; a message means 1.
+    _code = (code & 0xFF) if isinstance(code, int) else int(code is not None)
 
 
-def _abort():
+def _abort() -> None:
     if _code and not MPI.Is_finalized() and MPI.COMM_WORLD.size > 1:
         sys.stdout.flush()
         sys.stderr.flush()
@@ -72,11 +78,11 @@ def _abort():
         MPI.COMM_WORLD.Abort(_code)
 
 
-def keep_moving(comm):
+def keep_moving(comm: MPI.Intracomm) -> None:
     """Start the thread, which probes `comm`: not COMM_SELF, where MPICH moves nothing. It ends before MPI."""
     ended = threading.Event()
 
-    def run():
+    def run() -> None:
         while not ended.wait(_PERIOD):
             for _ in range(_PROBES):
                 if waits:  # a wait polls by itself
@@ -86,7 +92,7 @@ def keep_moving(comm):
     thread = threading.Thread(target=run, name="labkit.mpi", daemon=True)
     thread.start()
 
-    def end():
+    def end() -> None:
         ended.set()
         thread.join()
 

@@ -7,25 +7,31 @@ branch for "mpi" also passes a placeholder where a store belongs, and drops the 
 makes groups is wrapped to hand over both.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
 from functools import wraps
+from typing import Any
 
 import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
 from labkit import LabError
 
-_asked = []  # what torch's helper was asked for, while it makes a group of ours
+# What torch's helper was asked for, while it makes a group of ours.
+_asked: list[tuple[str, timedelta | None, dist.Store]] = []
 
 
 class ProcessGroupMPI:
     """What torch calls for backend "mpi"."""
 
     @staticmethod
-    def create(ranks):
+    def create(ranks: Sequence[int]) -> dist.ProcessGroup:
         return create_group(list(ranks), *_asked[-1])
 
 
-def _create_mpi4py(options, _):
+def _create_mpi4py(options: Any, _: object) -> dist.ProcessGroup:
     return create_group(
         list(options.global_ranks_in_group), options.group_id, options.timeout, options.store,
         expected=(options.group_rank, options.group_size),
@@ -43,9 +49,19 @@ def register() -> None:
         c10d.monitored_barrier = dist.monitored_barrier = _for_mpi_too(c10d.monitored_barrier)
 
 
-def _with_store(helper):
+def _with_store(helper: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(helper)
-    def new_process_group_helper(size, rank, ranks, backend, store, name, *args, timeout=None, **kwargs):
+    def new_process_group_helper(
+        size: int,
+        rank: int,
+        ranks: Sequence[int],
+        backend: str,
+        store: dist.Store,
+        name: str,
+        *args: Any,
+        timeout: timedelta | None = None,
+        **kwargs: Any,
+    ) -> Any:
         if backend == dist.Backend.MPI and not ranks:
             store = default_store()
         _asked.append((name, timeout, store))
@@ -57,11 +73,13 @@ def _with_store(helper):
     return new_process_group_helper
 
 
-def _for_mpi_too(monitored_barrier):
+def _for_mpi_too(monitored_barrier: Callable[..., None]) -> Callable[..., None]:
     """torch lets only a group named "gloo" through, whatever the group can do."""
 
     @wraps(monitored_barrier)
-    def monitored(group=c10d.GroupMember.WORLD, timeout=None, wait_all_ranks=False):
+    def monitored(
+        group: Any = c10d.GroupMember.WORLD, timeout: timedelta | None = None, wait_all_ranks: bool = False
+    ) -> None:
         asked = c10d._get_default_group() if group is None else group
         if hasattr(asked, "monitored_barrier") and not c10d._rank_not_in_group(group):
             return asked.monitored_barrier(timeout, wait_all_ranks)
@@ -70,7 +88,7 @@ def _for_mpi_too(monitored_barrier):
     return monitored
 
 
-def default_store():
+def default_store() -> dist.Store:
     """A store for the default group about to be made: a namespace of its own in the World's store."""
     from labkit.mpi.world import world
 
@@ -78,7 +96,13 @@ def default_store():
     return dist.PrefixStore(f"mpi/{here.generation}", here.store)
 
 
-def create_group(ranks, name, timeout, store, expected=None):
+def create_group(
+    ranks: list[int],
+    name: str,
+    timeout: timedelta,
+    store: dist.Store,
+    expected: tuple[int, int] | None = None,
+) -> dist.ProcessGroup:
     """A group over `ranks`, world ranks; an empty list is the default group. Collective over them.
 
     LabError where torch's rank or world size, `expected`, is not MPI's.

@@ -1,8 +1,12 @@
 """Work: one call under way, from the first step posted to the last tensor written."""
 
+from __future__ import annotations
+
 import threading
 from collections import deque
+from collections.abc import Sequence
 from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
@@ -10,57 +14,82 @@ import torch.distributed as dist
 from labkit import LabError
 from labkit.mpi.errors import CommunicationError, DeadlineError, MismatchError
 from labkit.mpi.record import record
+from labkit.mpi.wire.parts import PAUSE, Local, Plan, Step
 from labkit.mpi.wire.runtime import MPI
-from labkit.mpi.wire.steps import PAUSE
 from labkit.mpi.wire.waiting import deferred_interrupts, wait_until
+
+if TYPE_CHECKING:
+    from labkit.mpi.call import Call
+    from labkit.mpi.group import Group
+    from labkit.mpi.repair.agreement import Agreement
 
 # Completing a request and running what follows must happen once, whichever thread polls.
 progress = threading.RLock()
 
 # Groups that hold works which wait for their turn. Every wait moves all of them on: a rank that
 # blocks in one group must not hold up another.
-deferred = {}
+deferred: dict[Group, bool] = {}
 
 
 class Work(dist.Work):
     """Returned by every verb. All communication of a group begins and ends here.
 
-    Steps are posted by the group in the order of the calls; at most `window` of them are in
-    flight, so that a large all_reduce is a pipeline of small ones. The steps of an `ordered` work are
-    made from what the ones before them brought, so that it can never post them all ahead.
-    `agreement` is the pending check of checked mode: no step is posted before it is reached.
+    The group has works follow their plans in the order of the calls. At most `window` steps of one are in
+    flight, so that a large all_reduce is a pipeline of small ones. The plan of an `ordered` work goes by what
+    earlier parts brought, so that its steps can never all be posted ahead. `agreement` is the pending check
+    of checked mode: nothing of the plan is done before it is reached.
     """
 
     recorded = False  # by a trace, while one is on
+    agreement: Agreement | None = None
+    error: Exception | None = None
+    future: Any = None
+    received: MPI.Status | None = None
+    done = pausing = False
 
-    def __init__(self, group, call, steps, results, window=None, ordered=False):
+    def __init__(
+        self,
+        group: Group,
+        call: Call,
+        plan: Plan | None,
+        results: Sequence[Any],
+        window: int | None = None,
+        ordered: bool = False,
+    ) -> None:
         super().__init__()
         self.group, self.call, self.channel, self.results = group, call, group.data, results
-        self.steps, self.window, self.ordered = iter(steps), window, ordered
-        self.flying = deque()
-        self.agreement = self.error = self.future = self.received = None
-        self.done = self.pausing = False
+        self.plan, self.window, self.ordered = plan, window, ordered
+        self.flying: deque[Step] = deque()
 
     # Progress
 
-    def post(self, everything=False):
-        """Post steps up to the window, or all that are left."""
+    def follow(self, everything: bool = False) -> None:
+        """Go on with the plan: run what is local, and post steps up to the window, or all that are left.
+
+        Whoever calls this holds `progress`. The plan only says what comes next: it is done here.
+        """
         while (
-            self.steps is not None
+            self.plan is not None
             and (everything or self.window is None or len(self.flying) < self.window)
             and not (self.pausing and self.flying)
         ):
-            step = next(self.steps, None)
-            self.pausing = step is PAUSE
-            if step is None:
-                self.steps = None
-            elif not self.pausing:
-                # First into the list: cut short in between, a step that was not posted must not
-                # look like one that is done.
-                self.flying.append(step)
-                self.channel.post(step)
+            part = next(self.plan, None)
+            self.pausing = part is PAUSE
+            match part:
+                case Step():
+                    self.post(part)
+                case Local():
+                    part.run()
+                case None:
+                    self.plan = None
 
-    def poll(self):
+    def post(self, step: Step) -> None:
+        # First into the list: cut short in between, a step that was not posted must not
+        # look like one that is done.
+        self.flying.append(step)
+        self.channel.post(step)
+
+    def poll(self) -> bool | None:
         """Move on without blocking: True when done, None after a step of it."""
         if self.done:
             return True
@@ -77,7 +106,7 @@ class Work(dist.Work):
             progress.release()
         return True
 
-    def _advance(self):
+    def _advance(self) -> bool | None:
         if self.channel.closed:
             self.fail(CommunicationError(
                 str(self.call), "labkit.mpi.recover() was called since and ended it", "call it again"
@@ -91,34 +120,34 @@ class Work(dist.Work):
         self.move()
         return self.done or (None if self.channel.count != before else False)
 
-    def move(self):
+    def move(self) -> None:
         """Let go of the steps that are done and post others in their place; finish after the last."""
         while self.flying and self.channel.test(self.flying[0], self.received):
             self.flying.popleft()
-            self.post()
-        if not self.flying and self.steps is None:
+            self.follow()
+        if not self.flying and self.plan is None:
             self.finish()
 
-    def _explain(self, error):
+    def _explain(self, error: MPI.Exception) -> CommunicationError:
         if error.Get_error_class() == MPI.ERR_TRUNCATE:
             found, fix = "the message is longer than that", "receive into a tensor as large as the one sent"
             return MismatchError(f"{self.call}, {_line(self.call)}", found, fix)
         return CommunicationError(str(self.call), f"MPI: {error.Get_error_string()}", "labkit.mpi.recover()")
 
-    def fail(self, error):
+    def fail(self, error: Exception) -> None:
         self.error = error
         self.call.failed = True
         self.finish()
 
-    def finish(self):
-        self.done, self.steps, self.agreement = True, None, None
+    def finish(self) -> None:
+        self.done, self.plan, self.agreement = True, None, None
         self.flying.clear()
         if self.recorded:
             self.call.end = record.clock()
 
     # What torch asks of a Work
 
-    def wait(self, timeout=timedelta(0)):
+    def wait(self, timeout: timedelta = timedelta(0)) -> bool:
         """Block until done. KeyboardInterrupt, DeadlineError and MismatchError come out of here."""
         if not self.done:
             if self.recorded and self.call.waited is None:
@@ -142,7 +171,7 @@ class Work(dist.Work):
             raise self.error
         return True
 
-    def get_future(self):
+    def get_future(self) -> torch.futures.Future:
         """A future that is complete already: torch waits for futures in C++, deaf to interrupts."""
         if self.future is None:
             self.wait()
@@ -152,29 +181,29 @@ class Work(dist.Work):
                 self.future.set_result(self.results)
         return self.future
 
-    def is_completed(self):
+    def is_completed(self) -> bool:
         return self.poll() is True
 
-    def is_success(self):
+    def is_success(self) -> bool:
         return self.done and self.error is None
 
-    def exception(self):
+    def exception(self) -> Exception | None:
         return self.error
 
-    def result(self):
+    def result(self) -> Sequence[Any]:
         return self.results
 
-    def synchronize(self):
+    def synchronize(self) -> None:
         self.wait()
 
-    def source_rank(self):
+    def source_rank(self) -> int:
         """Rank in the group that a receive got its message from."""
         return self.received.Get_source()
 
     _source_rank = source_rank
 
 
-def _line(call):
+def _line(call: Call) -> str:
     call.locate()
     file, line = call.place
     return f"{file}, line {line}"
@@ -183,11 +212,13 @@ def _line(call):
 class Receive(Work):
     """A Work that knows where its message came from, and that can be taken back."""
 
-    def __init__(self, group, call, steps, results):
-        super().__init__(group, call, steps, results)
+    message: Step | None = None  # once it is posted
+
+    def __init__(self, group: Group, call: Call, plan: Plan | None, results: Sequence[Any]) -> None:
+        super().__init__(group, call, plan, results)
         self.received = MPI.Status()
 
-    def finish(self):
+    def finish(self) -> None:
         super().finish()
         if self.recorded:
             place = self.received.Get_source()

@@ -4,8 +4,12 @@ Nothing here blocks without a way out. MPI's own constructors of communicators d
 deaf to interrupts, so ranks first meet at a gate that polls, and call MPI once all are there.
 """
 
+from __future__ import annotations
+
 import hashlib
 import os
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 import torch
 
@@ -17,9 +21,18 @@ from labkit.mpi.process import end_together, keep_moving
 from labkit.mpi.wire import steps
 from labkit.mpi.wire.channel import Channel
 from labkit.mpi.wire.meet import duplicate
+from labkit.mpi.wire.parts import Step
 from labkit.mpi.wire.runtime import MPI
 from labkit.mpi.wire.store import connect, serve
 from labkit.mpi.wire.waiting import wait_until
+
+if TYPE_CHECKING:
+    from labkit.mpi.group import Group
+
+Pair: TypeAlias = tuple[MPI.Intracomm, MPI.Intracomm]
+"""The communicators of a group: for data, and for checks."""
+Messages: TypeAlias = Iterable[tuple[int, torch.Tensor]]
+"""With whom, and what."""
 
 _GATE, _GROUP = 1, 2  # tags on the control communicator
 _PATIENCE = 1800.0  # seconds: torch's default timeout
@@ -32,13 +45,13 @@ class World:
     so it is clean whatever was given up on the others.
     """
 
-    def __init__(self, control, rescue):
+    def __init__(self, control: MPI.Intracomm, rescue: MPI.Intracomm) -> None:
         self.control, self.rescue = Channel(control), Channel(rescue)
         self.rank, self.size = control.rank, control.size
-        self.groups = {}  # key -> group, in the order of creation
-        self.abandoned = {}  # key -> destroyed groups that still have something in flight
+        self.groups: dict[str, Group] = {}  # key -> group, in the order of creation
+        self.abandoned: dict[str, Group] = {}  # key -> destroyed groups that still have something in flight
         self.generation = 0  # how often a default group was made: its sub-groups reuse names
-        self.tainted = None
+        self.tainted: Call | None = None
         places = [text.split("|") for text in self._all_gather(f"{MPI.Get_processor_name()}|{gpus()}")]
         hosts, seen = [host for host, _ in places], [gpu for _, gpu in places]
         Channel.both_ways = 1 < len(set(hosts)) < self.size
@@ -49,14 +62,14 @@ class World:
         self.checked = checked not in ("", "0")
         self.store = served or connect(address)
 
-    def _all_gather(self, text, width=1024):
+    def _all_gather(self, text: str, width: int = 1024) -> list[str]:
         texts = bytearray(self.size * width)
         step = steps.all_gather_bytes(text.encode().ljust(width), texts)
         self.control.post(step)
         self._wait(Call("init_process_group", "world", range(self.size)), [step], _PATIENCE)
         return [texts[start : start + width].decode().rstrip() for start in range(0, len(texts), width)]
 
-    def _wait(self, call, pending, seconds):
+    def _wait(self, call: Call, pending: Sequence[Step], seconds: float) -> None:
         test = self.control.test
         try:
             if wait_until(lambda: all([test(step) for step in pending]), seconds, call):
@@ -71,7 +84,7 @@ class World:
             "every rank must call it, in the same order; then labkit.mpi.recover() on every rank",
         )
 
-    def gate(self, ranks, label, seconds):
+    def gate(self, ranks: Sequence[int], label: str, seconds: float) -> None:
         """Return when every rank in `ranks` stands here with the same label."""
         if self.tainted:
             raise TaintedError(
@@ -97,30 +110,31 @@ class World:
                 "call new_group in the same order, with the same ranks, on every rank",
             )
 
-    def _exchange(self, call, given, taken, seconds):
+    def _exchange(self, call: Call, given: Messages, taken: Messages, seconds: float) -> None:
         pending = [steps.receive(tensor, rank, _GATE) for rank, tensor in taken]
         pending += [steps.send(tensor, rank, _GATE) for rank, tensor in given]
         for step in pending:
             self.control.post(step)
         self._wait(call, pending, seconds)
 
-    def communicators(self, ranks, label, seconds=_PATIENCE):
+    def communicators(self, ranks: Sequence[int], label: str, seconds: float = _PATIENCE) -> Pair:
         """Two fresh communicators over `ranks`, a list of world ranks: for data, and for checks."""
         self.gate(ranks, label, seconds)
         return self.fresh(ranks)
 
-    def fresh(self, ranks):
+    def fresh(self, ranks: Sequence[int]) -> Pair:
         """The same without a gate: the caller knows that all ranks are here."""
         group = self.control.comm.Get_group().Incl(ranks)
         comm = self.control.comm.Create_group(group, tag=_GROUP)
         return comm, duplicate(comm)
 
 
-_world = None
-_begun = []  # communicators under construction: an interrupted start goes on where it was
+_world: World | None = None
+# Communicators under construction: an interrupted start goes on where it was.
+_begun: list[tuple[MPI.Intracomm, MPI.Request]] = []
 
 
-def world():
+def world() -> World:
     """The World of this process; the first call is collective over all MPI processes."""
     global _world
     if _world is None:
@@ -142,6 +156,6 @@ def world():
     return _world
 
 
-def existing():
+def existing() -> World | None:
     """The World if there is one."""
     return _world

@@ -72,7 +72,7 @@ def _verb(name: str, method: Callable) -> Callable:
         if record.records is None:
             return method(group, *args, **kwargs)
         call = _call(name, group, *args, **kwargs)
-        call.where = position_above(4)
+        call.where = position_above("recorded", "torch's function", "its decorator")
         record.begin(call)
         try:
             work = method(group, *args, **kwargs)

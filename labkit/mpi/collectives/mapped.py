@@ -5,13 +5,14 @@ import os
 import secrets
 import socket
 from contextlib import suppress
+from typing import BinaryIO
 
 import torch
 
 TOKEN = 16  # bytes at the start, by which the others know that it is this memory
 
 
-def create(nbytes, record):
+def create(nbytes: int, record: torch.Tensor) -> BinaryIO | None:
     """Make the memory and write into `record`, [8] of int64, how to find it; the file, or None."""
     try:
         file = os.fdopen(os.memfd_create("labkit"), "r+b")
@@ -27,7 +28,7 @@ def create(nbytes, record):
     return file
 
 
-def attach(nbytes, record):
+def attach(nbytes: int, record: torch.Tensor) -> mmap.mmap | None:
     """Map the memory of that record; None on another host, or where it is out of reach."""
     made, pid, number, host = record[:4].tolist()
     if not made or host != _host():
@@ -40,5 +41,5 @@ def attach(nbytes, record):
     return None
 
 
-def _host():
+def _host() -> int:
     return int.from_bytes(socket.gethostname().encode()[-7:], "big")

@@ -1,70 +1,83 @@
-"""What each collective does with tensors, as steps on flat memory.
+"""What each collective does with tensors, as a plan: the parts that a Work takes one after another.
 
-Each function yields steps; a step's `finish` writes results back where MPI could not write them
-itself. `size` is the number of ranks, `rank` this one's place among them. Large reductions are
-cut into pieces that a Work keeps two at a time in flight: while MPI moves one piece the next is
-summed, and each piece stays in the cache.
+A plan makes memory and says what comes next. Copies and sums are parts of their own, or the `finish` of the
+step that they follow. `size` is the number of ranks, `rank` this one's place among them.
+
+Large reductions are cut into pieces that a Work keeps two at a time in flight: while MPI moves one piece the
+next is summed, and each piece stays in the cache.
 """
+
+from collections.abc import Callable, Generator, Sequence
 
 import torch
 
+from labkit.mpi.collectives.shared_memory import SharedMemory
 from labkit.mpi.wire import steps
 from labkit.mpi.wire.buffers import average, carrier, dense, operation
+from labkit.mpi.wire.parts import Local, Part, Plan
 
 PIECE = 1 << 20  # bytes
 WINDOW = 2
 
 
-def all_reduce(tensors, op, size, memory, at_once):
+def all_reduce(
+    tensors: Sequence[torch.Tensor], op: str, size: int, memory: SharedMemory, at_once: bool
+) -> Plan:
     for tensor in tensors:
-        numbers, back = dense(tensor)
-        if memory.suits(numbers) and (memory.bytes is not None or (yield from memory.map())):
-            operation(op, carrier(numbers.dtype))  # refuses what the dtype does not allow
-            plain = (
-                numbers.dim() == 1 and not numbers.requires_grad
-            )  # a view of it costs as much as a small copy
-            flat = numbers if plain else numbers.detach().view(-1)
-            yield from memory.all_reduce(flat, op, at_once)
-            if back is not None:
-                back()
-            continue
+        numbers, back = dense(tensor, read=False)
+        if back is not None:
+            yield _copy(tensor, numbers)
+        if memory.suits(numbers):
+            yield from memory.map()
+            if memory.mapped:
+                operation(op, carrier(numbers.dtype))  # refuses what the dtype does not allow
+                plain = numbers.dim() == 1 and not numbers.requires_grad
+                flat = numbers if plain else numbers.detach().view(-1)  # which costs as much as a small copy
+                yield from memory.all_reduce(flat, op, at_once)
+                if back is not None:
+                    yield Local(back)
+                continue
         pieces = _pieces(numbers)
-        for number, piece in enumerate(pieces):
-            step = _reduced(piece, piece, op, size, lambda carried: steps.all_reduce(carried, op))
-            if back is not None and number == len(pieces) - 1:
-                step.finish = _both(step.finish, back)
+        for piece in pieces:
+            carried, dtype = piece, carrier(piece.dtype)
+            if dtype != piece.dtype:
+                carried = torch.empty(piece.shape, dtype=dtype)
+                yield _copy(piece, carried)
+            step = steps.all_reduce(carried, op)
+            step.finish = _handing_over(carried, piece, op, size, back if piece is pieces[-1] else None)
             yield step
 
 
-def reduce(tensor, op, root, rank, size):
-    numbers, back = dense(tensor)
-    here = rank == root
-    # Where this rank is not the root MPI only reads, and the caller's tensor stays as it is.
-    target = numbers if here else None
-    step = _reduced(numbers, target, op, size, lambda carried: steps.reduce(carried, op, root, rank))
-    if here:
-        step.finish = _both(step.finish, back)
+def reduce(tensor: torch.Tensor, op: str, root: int, rank: int, size: int) -> Plan:
+    given = yield from _readable(tensor, carrier(tensor.dtype))
+    step = steps.reduce(given, op, root, rank)
+    if rank == root:  # elsewhere MPI only reads, and the caller's tensor stays as it is
+        step.finish = _handing_over(given, tensor, op, size)
     yield step
 
 
-def broadcast(tensors, root, rank):
+def broadcast(tensors: Sequence[torch.Tensor], root: int, rank: int) -> Plan:
     for tensor in tensors:
-        numbers, back = dense(tensor, read=rank == root)
-        step = steps.broadcast(numbers, root)
-        step.finish = None if rank == root else back
-        yield step
+        if rank == root:
+            given = yield from _readable(tensor)
+            yield steps.broadcast(given, root)
+        else:
+            taken, back = dense(tensor, read=False)
+            step = steps.broadcast(taken, root)
+            step.finish = back
+            yield step
 
 
-def all_gather_into(target, source, rank):
-    given, _ = dense(source)
+def all_gather_into(target: torch.Tensor, source: torch.Tensor, rank: int) -> Plan:
+    given = yield from _readable(source)
     taken, back = dense(target, read=False)
     step = steps.all_gather(given, taken, rank)
     step.finish = back
     yield step
 
 
-def all_gather(targets, source):
-    given, _ = dense(source)
+def all_gather(targets: Sequence[torch.Tensor], source: torch.Tensor) -> Plan:
+    given = yield from _readable(source)
     counts = [t.numel() for t in targets]
     taken = torch.empty(sum(counts), dtype=source.dtype)
     step = steps.all_gather_uneven(given, taken, counts)
@@ -72,8 +85,8 @@ def all_gather(targets, source):
     yield step
 
 
-def gather(targets, source, root):
-    given, _ = dense(source)
+def gather(targets: Sequence[torch.Tensor], source: torch.Tensor, root: int) -> Plan:
+    given = yield from _readable(source)
     taken = torch.empty(sum(t.numel() for t in targets), dtype=source.dtype) if targets else None
     step = steps.gather(given, taken, root)
     if targets:
@@ -81,73 +94,64 @@ def gather(targets, source, root):
     yield step
 
 
-def scatter(target, sources, root):
-    given = _joined(sources) if sources else None
+def scatter(target: torch.Tensor, sources: Sequence[torch.Tensor], root: int) -> Plan:
+    given = None
+    if sources:
+        given = yield from _joined(sources)
     taken, back = dense(target, read=False)
     step = steps.scatter(given, taken, root)
     step.finish = back
     yield step
 
 
-def reduce_scatter(target, source, op, size):
+def reduce_scatter(target: torch.Tensor, source: torch.Tensor, op: str, size: int) -> Plan:
     """`source` is a flat tensor of `size` blocks, one for each rank."""
-    given, _ = dense(source)
-    taken, back = dense(target, read=False)
-    carried = carrier(given.dtype)
-    if carried != given.dtype:
-        given = given.to(carried)
-        total = torch.empty(taken.numel(), dtype=carried)
-    elif given.data_ptr() <= taken.data_ptr() < given.data_ptr() + given.nbytes:
-        total = torch.empty_like(taken)  # FSDP writes into its own input: MPI forbids it
-    else:
-        total = taken
-
-    def finish():
-        if op == "AVG":
-            average(total, size)
-        if total is not taken:
-            taken.detach().copy_(total.view(taken.shape))
-        if back is not None:
-            back()
-
+    given = yield from _readable(source, carrier(source.dtype))
+    total, _ = dense(target, read=False)
+    first, here = given.data_ptr(), total.data_ptr()
+    # FSDP writes into its own input: MPI forbids it.
+    if given.dtype != total.dtype or first <= here < first + given.nbytes:
+        total = torch.empty(total.shape, dtype=given.dtype)
     step = steps.reduce_scatter(given, total, op)
-    step.finish = finish
+    step.finish = _handing_over(total, target, op, size)
     yield step
 
 
-def reduce_scatter_list(target, sources, op, rank, size):
+def reduce_scatter_list(
+    target: torch.Tensor, sources: Sequence[torch.Tensor], op: str, rank: int, size: int
+) -> Plan:
     """Like reduce_scatter from a list; where the sizes differ, every rank reduces every block."""
     if len({t.numel() for t in sources}) == 1:
-        yield from reduce_scatter(target, _joined(sources), op, size)
+        source = yield from _joined(sources)
+        yield from reduce_scatter(target, source, op, size)
         return
     for owner, source in enumerate(sources):
-        mine = dense(source)[0].clone()
-        step = _reduced(
-            mine, mine if owner == rank else None, op, size, lambda t, to=owner: steps.reduce(t, op, to, rank)
-        )
+        given = yield from _readable(source, carrier(source.dtype), own=True)
+        step = steps.reduce(given, op, owner, rank)
         if owner == rank:
-            step.finish = _both(step.finish, lambda kept=mine: target.detach().copy_(kept.view(target.shape)))
+            step.finish = _handing_over(given, target, op, size)
         yield step
 
 
-def all_to_all_single(target, source, take, give):
-    given, _ = dense(source)
+def all_to_all_single(
+    target: torch.Tensor, source: torch.Tensor, take: Sequence[int], give: Sequence[int]
+) -> Plan:
+    given = yield from _readable(source)
     taken, back = dense(target, read=False)
     step = steps.all_to_all(given, taken, give, take)
     step.finish = back
     yield step
 
 
-def all_to_all(targets, sources):
-    taken = torch.empty(sum(t.numel() for t in targets), dtype=sources[0].dtype)
-    step = steps.all_to_all(
-        _joined(sources), taken, [t.numel() for t in sources], [t.numel() for t in targets]
-    )
+def all_to_all(targets: Sequence[torch.Tensor], sources: Sequence[torch.Tensor]) -> Plan:
+    given = yield from _joined(sources)
+    taken = torch.empty(sum(t.numel() for t in targets), dtype=given.dtype)
+    step = steps.all_to_all(given, taken, [t.numel() for t in sources], [t.numel() for t in targets])
     step.finish = lambda: _spread(taken, targets)
     yield step
 
 
-def blocks(tensor, splits, size):
+def blocks(tensor: torch.Tensor, splits: Sequence[int], size: int) -> list[int]:
     """Elements for each rank, from split sizes along dimension 0 or in equal parts."""
     if not splits:
         return [tensor.numel() // size] * size
@@ -155,48 +159,54 @@ def blocks(tensor, splits, size):
     return [n * row for n in splits]
 
 
-def _pieces(numbers):
+def _pieces(numbers: torch.Tensor) -> Sequence[torch.Tensor]:
     if numbers.nbytes <= 4 * PIECE:
         return [numbers]
     return numbers.detach().view(-1).split(PIECE // carrier(numbers.dtype).itemsize)
 
 
-def _reduced(source, target, op, size, make):
-    """A reduction step on `source` in the dtype that carries its sum, written to `target`."""
-    carried = source
-    if carrier(source.dtype) != source.dtype:
-        carried = source.to(carrier(source.dtype))
-    elif target is None:
-        carried = source
-    step = make(carried)
-    if target is not None and (op == "AVG" or carried is not target):
-
-        def finish():
-            if op == "AVG":
-                average(carried, size)
-            if carried is not target:
-                target.detach().copy_(carried)
-
-        step.finish = finish
-    return step
+def _copy(source: torch.Tensor, target: torch.Tensor) -> Local:
+    return Local(target.copy_, source.detach())
 
 
-def _both(first, second):
-    if first is None or second is None:
-        return first or second
-
-    def both():
-        first()
-        second()
-
-    return both
-
-
-def _joined(tensors):
-    return torch.cat([dense(t)[0].detach().view(-1) for t in tensors])
+def _readable(
+    tensor: torch.Tensor, dtype: torch.dtype | None = None, own: bool = False
+) -> Generator[Part, None, torch.Tensor]:
+    """The tensor as MPI can read it, in that dtype: itself, or else (and if it is to be our own) a copy."""
+    numbers, _ = dense(tensor, read=False)
+    if own or dtype not in (None, tensor.dtype):
+        numbers = torch.empty(tensor.shape, dtype=dtype)
+    if numbers is not tensor:
+        yield _copy(tensor, numbers)
+    return numbers
 
 
-def _spread(flat, targets):
+def _joined(tensors: Sequence[torch.Tensor]) -> Generator[Part, None, torch.Tensor]:
+    """All of them one after another."""
+    flat = torch.empty(sum(t.numel() for t in tensors), dtype=tensors[0].dtype)
+    yield Local(lambda: torch.cat([dense(t)[0].detach().view(-1) for t in tensors], out=flat))
+    return flat
+
+
+def _handing_over(
+    total: torch.Tensor, target: torch.Tensor, op: str, size: int, back: Callable[[], object] | None = None
+) -> Callable[[], object] | None:
+    """What remains to be done once a sum is there: an average, a copy to the target, and from there back."""
+    if op != "AVG" and total is target:
+        return back
+
+    def finish() -> None:
+        if op == "AVG":
+            average(total, size)
+        if total is not target:
+            target.detach().copy_(total.view(target.shape))
+        if back is not None:
+            back()
+
+    return finish
+
+
+def _spread(flat: torch.Tensor, targets: Sequence[torch.Tensor]) -> None:
     offset = 0
     for target in targets:
         block = flat[offset : offset + target.numel()]

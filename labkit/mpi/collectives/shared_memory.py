@@ -1,23 +1,24 @@
 """All-reduce of large tensors through memory that the ranks of one host share.
 
-A tensor goes through it in pieces. Two ranks exchange: each copies its piece into the memory, they
-meet, and each reduces both. More ranks split the work: each owns a part of the piece, copies the others'
-parts into the memory, and after a meeting reduces its own; after another all take what the others reduced.
-
-To meet, a rank counts up a number that the others read. It looks a few times, then waits as for any
-other step, so that a wait here ends by an interrupt or a deadline too.
+A tensor goes through it in pieces. Of each a rank takes its part in some stages (`collectives.rooms`), and
+between two stages all ranks meet: each counts up a number that the others read. It looks a few times, then
+waits as for any other step, so that a wait here ends by an interrupt or a deadline too.
 """
+
+from __future__ import annotations
 
 import os
 import platform
-from dataclasses import dataclass
+from collections.abc import Sequence
+from enum import Enum
 
 import torch
 
 from labkit.mpi.collectives import mapped
+from labkit.mpi.collectives.rooms import Pair, Room, Split
 from labkit.mpi.wire import steps
-from labkit.mpi.wire.buffers import average, carrier
-from labkit.mpi.wire.steps import Step
+from labkit.mpi.wire.parts import PAUSE, Local, Plan, Step
+from labkit.mpi.wire.runtime import MPI
 
 PIECE = 1 << 20  # bytes: smaller ones wait more often, larger ones leave the cache
 EXCHANGED = 1 << 18  # bytes of a piece where there are two ranks, which wait for each other half as often
@@ -31,81 +32,90 @@ LOOKS = 200  # as many as a rank that came at the same time needs, on the same c
 ROOMS = 64  # kept; each is a few small objects
 HEAD = 4096  # bytes: a token, and from half of it on the numbers
 
-_COMBINE = {
-    "SUM": torch.add, "AVG": torch.add, "PRODUCT": torch.mul, "MIN": torch.minimum, "MAX": torch.maximum,
-    "BAND": torch.bitwise_and, "BOR": torch.bitwise_or, "BXOR": torch.bitwise_xor,
-}  # fmt: skip
 _DTYPES = (
     torch.float16, torch.bfloat16, torch.float32, torch.float64,
     torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64,
 )  # fmt: skip
 
 
-class SharedMemory:
-    """Memory of one group; its ranks meet in it at their first large all_reduce.
+class _Mapping(Enum):
+    UNTRIED = "the ranks meet in it at their first large all_reduce"
+    DONE = "all have mapped it"
+    IMPOSSIBLE = "some rank cannot"
 
-    `bytes` is [size + 1, PIECE], the last for what was reduced: None before they met, False where
-    they cannot. `numbers` says of each rank how often it came to a meeting.
+
+class SharedMemory:
+    """Memory of one group, mapped by its ranks at their first large all_reduce.
+
+    `bytes` is [size + 1, PIECE], the last for what was reduced. `numbers` says of each rank how often it came
+    to a meeting.
     """
 
-    def __init__(self, rank, size):
-        self.rank, self.size = rank, size
-        self.bytes = self.numbers = None
-        self.others = [r * LINE for r in range(size) if r != rank]
-        self.meetings, self.pieces, self.rooms = 0, 0, {}
+    bytes: torch.Tensor
+    numbers: memoryview
 
-    def suits(self, tensor):
+    def __init__(self, rank: int, size: int) -> None:
+        self.rank, self.size = rank, size
+        self.mapping = _Mapping.UNTRIED
+        self.others = [r * LINE for r in range(size) if r != rank]
+        self.meetings, self.pieces = 0, 0
+        self.rooms: dict[tuple[int, torch.dtype, int], Room] = {}
+
+    @property
+    def mapped(self) -> bool:
+        return self.mapping is _Mapping.DONE
+
+    def suits(self, tensor: torch.Tensor) -> bool:
         """Whether all_reduce should go this way; the same on all ranks that call with like tensors."""
         if tensor.nbytes < AT_LEAST or not POSSIBLE:  # first, since small tensors are in a hurry
             return False
-        return 1 < self.size <= AT_MOST and self.bytes is not False and tensor.dtype in _DTYPES
+        possible = self.mapping is not _Mapping.IMPOSSIBLE
+        return possible and 1 < self.size <= AT_MOST and tensor.dtype in _DTYPES
 
-    def map(self):
-        """Steps after which all ranks have mapped the memory of rank 0, or none has."""
+    def map(self) -> Plan:
+        """Parts after which all ranks have mapped the memory of rank 0, or none has; none, once tried."""
+        if self.mapping is not _Mapping.UNTRIED:
+            return
         record = torch.zeros(8, dtype=torch.int64)
         nbytes = HEAD + (self.size + 1) * PIECE
         file = mapped.create(nbytes, record) if self.rank == 0 else None
         yield steps.broadcast(record, 0)
-        yield steps.PAUSE
+        yield PAUSE
         memory = mapped.attach(nbytes, record)
         met = torch.tensor([memory is not None], dtype=torch.uint8)
         yield steps.all_reduce(met, "MIN")
-        yield steps.PAUSE
+        yield PAUSE
         if met:
             self.numbers = memoryview(memory)[HEAD // 2 : HEAD].cast("q")
             self.bytes = torch.frombuffer(memory, dtype=torch.uint8, offset=HEAD).view(self.size + 1, PIECE)
-        else:
-            self.bytes = False
+        self.mapping = _Mapping.DONE if met else _Mapping.IMPOSSIBLE
         if file is not None:
             file.close()
-        return bool(met)
 
-    def all_reduce(self, flat, op, at_once):
+    def all_reduce(self, flat: torch.Tensor, op: str, at_once: bool) -> Plan:
         """[n] -> [n], reduced over all ranks in place. `at_once`: the caller has nothing else to do."""
-        kind, nbytes = (_Pair, EXCHANGED) if self.size == 2 else (_Split, PIECE)
+        kind, nbytes = (Pair, EXCHANGED) if self.size == 2 else (Split, PIECE)
         for piece in flat.unsafe_split(nbytes // flat.itemsize):  # autograd is not to know, and need not
             room = self.room(kind, piece)
-            for number, stage in enumerate(room.stages):
-                if number:
-                    yield from self.meet(LOOKS if at_once else 1)
-                stage(room, piece, op)
+            first, *others = room.stages
+            yield Local(first, room, piece, op)
+            for stage in others:
+                yield from self.meet(LOOKS if at_once else 1)
+                yield Local(stage, room, piece, op)
 
-    def meet(self, looks):
-        """Steps that are done when all ranks have come to the same meeting; none if they are there soon."""
+    def meet(self, looks: int) -> Plan:
+        """Parts that are done when all ranks have come to the same meeting."""
         self.meetings += 1
-        self.numbers[self.rank * LINE] = self.meetings
         meeting = _Meeting(self.numbers, self.meetings, self.others)
-        for _ in range(looks):
-            if meeting.Test():
-                return
-            os.sched_yield()
-        yield Step(lambda: meeting, ())
-        yield steps.PAUSE
+        yield Local(meeting.come, self.rank * LINE, looks)
+        if not meeting.complete:
+            yield Step(lambda: meeting, ())
+            yield PAUSE
 
-    def room(self, kind, piece):
+    def room(self, kind: type[Room], piece: torch.Tensor) -> Room:
         """Where a piece of that length passes through. One after another, pieces use two places in turn."""
         self.pieces += 1
-        key = piece.numel(), piece.dtype, self.pieces % 2 if kind is _Pair else 0
+        key = piece.numel(), piece.dtype, self.pieces % 2 if kind is Pair else 0
         if key not in self.rooms:
             if len(self.rooms) >= ROOMS:
                 self.rooms.clear()
@@ -116,99 +126,24 @@ class SharedMemory:
 
 
 class _Meeting:
-    """What MPI's request is to MPI's barrier."""
+    """All ranks come to it; its step waits for it as for a request of MPI's."""
 
-    def __init__(self, numbers, number, places):
+    def __init__(self, numbers: memoryview, number: int, places: Sequence[int]) -> None:
         self.numbers, self.number, self.places = numbers, number, places
+        self.complete = False
 
-    def Test(self, status=None):
+    def come(self, place: int, looks: int) -> None:
+        """Tell the others, and look so many times whether they are here."""
+        self.numbers[place] = self.number
+        for _ in range(looks):
+            if self.Test():
+                return
+            os.sched_yield()
+
+    def Test(self, status: MPI.Status | None = None, /) -> bool:
         numbers, number = self.numbers, self.number
         for place in self.places:
             if numbers[place] < number:
                 return False
+        self.complete = True
         return True
-
-
-@dataclass(frozen=True)
-class _Pair:
-    """The views that one of two ranks has; made once, since making them takes longer than a small copy.
-
-    A rank writes here again two pieces later. By then the other one has come to the meeting over the
-    piece between, and so has read this one.
-    """
-
-    first: bool  # both reduce in the same order, to the same bits
-    given: torch.Tensor
-    taken: torch.Tensor
-
-    @classmethod
-    def of(cls, memory, rank):
-        """`memory` is [3, n]."""
-        return cls(rank == 0, memory[rank], memory[1 - rank])
-
-    def give(self, piece, op):
-        self.given.copy_(piece)
-
-    def combine(self, piece, op):
-        carried = piece.to(carrier(piece.dtype))
-        one, other = (carried, self.taken) if self.first else (self.taken, carried)
-        _COMBINE[op](one, other, out=carried)
-        if op == "AVG":
-            average(carried, 2)
-        if carried is not piece:
-            piece.copy_(carried)
-
-    stages = give, combine
-
-
-@dataclass(frozen=True)
-class _Split:
-    """The same of one of many ranks.
-
-    It writes here again with the next piece: the others have read this a meeting earlier.
-    """
-
-    cuts: tuple[tuple[int, int], ...]  # the parts before and after the own one
-    given: tuple[torch.Tensor, ...]  # where this rank gives them
-    own: tuple[int, int]  # the part that it reduces
-    taken: tuple[torch.Tensor, ...]  # what the others gave of that
-    total: torch.Tensor  # where it puts the result
-    totals: tuple[torch.Tensor, ...]  # the others' results, at the cuts
-
-    @classmethod
-    def of(cls, memory, rank):
-        """`memory` is [size + 1, n]."""
-        size, n = memory.shape[0] - 1, memory.shape[1]
-        own = n * rank // size, n * (rank + 1) // size
-        cuts = tuple((start, end) for start, end in ((0, own[0]), (own[1], n)) if start < end)
-        # From the next rank on, so that not all read the same memory at the same time.
-        others = [(rank + d) % size for d in range(1, size)]
-        return cls(
-            cuts=cuts,
-            given=tuple(memory[rank, start:end] for start, end in cuts),
-            own=own,
-            taken=tuple(memory[other, own[0] : own[1]] for other in others),
-            total=memory[size, own[0] : own[1]],
-            totals=tuple(memory[size, start:end] for start, end in cuts),
-        )
-
-    def give(self, piece, op):
-        for (start, end), there in zip(self.cuts, self.given, strict=True):
-            there.copy_(piece[start:end])
-
-    def combine(self, piece, op):
-        own = piece[slice(*self.own)]
-        carried = own.to(carrier(own.dtype))
-        for other in self.taken:
-            _COMBINE[op](carried, other, out=carried)
-        if op == "AVG":
-            average(carried, len(self.taken) + 1)
-        if carried is not own:
-            own.copy_(carried)
-        self.total.copy_(own)
-
-    def take(self, piece, op):
-        for (start, end), there in zip(self.cuts, self.totals, strict=True):
-            piece[start:end].copy_(there)
-
-    stages = give, combine, take

@@ -6,16 +6,21 @@ receiver compares. The trailer travels in the same message, so it needs no secon
 limits the network puts a stamp behind it (`labkit.mpi.messages.slow_link`).
 """
 
-from labkit.mpi.call import dtype_name
+from collections.abc import Callable
+
+import torch
+
+from labkit.mpi.call import Call, dtype_name
 from labkit.mpi.errors import MismatchError
 from labkit.mpi.wire import steps
 from labkit.mpi.wire.buffers import dense, memory
+from labkit.mpi.wire.parts import Step
 from labkit.mpi.wire.runtime import MPI
 
 _TRAILER = 256  # bytes
 
 
-def send(tensor, rank, tag, call, checked, stamp=b""):
+def send(tensor: torch.Tensor, rank: int, tag: int, call: Call, checked: bool, stamp: bytes = b"") -> Step:
     """The step that sends a tensor. Checked, it is done only when its receive has started."""
     numbers, _ = dense(tensor)
     if not checked:
@@ -27,7 +32,15 @@ def send(tensor, rank, tag, call, checked, stamp=b""):
     return _in_two_parts("Issend", numbers, trailer, rank, tag)
 
 
-def receive(tensor, rank, tag, call, checked, status, stamp=b""):
+def receive(
+    tensor: torch.Tensor,
+    rank: int,
+    tag: int,
+    call: Call,
+    checked: bool,
+    status: MPI.Status,
+    stamp: bytearray,
+) -> Step:
     """The step that receives into a tensor; `finish` compares it with what was sent, and fills `stamp`."""
     numbers, back = dense(tensor, read=False)
     if not checked and not stamp:
@@ -38,7 +51,7 @@ def receive(tensor, rank, tag, call, checked, status, stamp=b""):
     step = _in_two_parts("Irecv", numbers, trailer, rank, tag)
     free = step.finish
 
-    def finish():
+    def finish() -> None:
         free()
         if stamp:
             stamp[:] = trailer[-len(stamp) :]
@@ -53,26 +66,28 @@ def receive(tensor, rank, tag, call, checked, status, stamp=b""):
     return step
 
 
-def _in_two_parts(verb, numbers, trailer, rank, tag):
+def _in_two_parts(verb: str, numbers: torch.Tensor, trailer: bytes | bytearray, rank: int, tag: int) -> Step:
     """One message of two blocks of memory, without a copy."""
     trailer = trailer if isinstance(trailer, bytearray) else bytearray(trailer)
     tail = MPI.Get_address(trailer)
     kind = MPI.Datatype.Create_struct(
         [numbers.nbytes, len(trailer)], [numbers.data_ptr(), tail], [MPI.BYTE, MPI.BYTE]
     ).Commit()  # fmt: skip
-    return steps.Step(verb, ([MPI.BOTTOM, 1, kind], rank, tag), None, (numbers, trailer), kind.Free)
+    return Step(verb, ([MPI.BOTTOM, 1, kind], rank, tag), None, (numbers, trailer), kind.Free)
 
 
-def _kind(tensor):
+def _kind(tensor: torch.Tensor) -> str:
     return f"{dtype_name(tensor.dtype)} {tensor.numel()}"
 
 
-def _compare(tensor, numbers, trailer, call, status):
+def _compare(
+    tensor: torch.Tensor, numbers: torch.Tensor, trailer: bytearray, call: Call, status: MPI.Status
+) -> None:
     got = status.Get_count(MPI.BYTE) - len(trailer)
     if got == numbers.nbytes:
         sent = bytes(trailer)
     else:  # a shorter message: its trailer lies somewhere in our numbers
-        sent = bytes(memory(numbers)[max(got, 0) :]) + bytes(trailer)
+        sent = memory(numbers)[max(got, 0) :].tobytes() + bytes(trailer)
     kind, _, text = sent[:_TRAILER].decode(errors="replace").partition("|")
     if kind != _kind(tensor):
         raise _mismatch(
@@ -80,7 +95,9 @@ def _compare(tensor, numbers, trailer, call, status):
         )
 
 
-def _complete(numbers, back, call, status, extra=0):
+def _complete(
+    numbers: torch.Tensor, back: Callable[[], object] | None, call: Call, status: MPI.Status, extra: int = 0
+) -> None:
     got = status.Get_count(MPI.BYTE) - extra
     if got != numbers.nbytes:
         raise _mismatch(call, f"{got} bytes were sent, {numbers.nbytes} fit")
@@ -88,7 +105,7 @@ def _complete(numbers, back, call, status, extra=0):
         back()
 
 
-def _mismatch(call, found):
+def _mismatch(call: Call, found: str) -> MismatchError:
     call.locate()
     file, line = call.place
     return MismatchError(

@@ -6,17 +6,25 @@ MPI may have it there sooner, but its receive ends only then. So what a program 
 do, not a formula. Collectives are run as schedules of such messages (`labkit.mpi.collectives.by_schedule`).
 """
 
+from __future__ import annotations
+
 import struct
 import time
 from math import inf
+from typing import TYPE_CHECKING
 
-from labkit.mpi.cuda import ROUTED
+import torch
+
 from labkit.mpi.messages import checked
 from labkit.mpi.record.position import position_above
 from labkit.mpi.wire.runtime import MPI
 from labkit.mpi.work import Receive, Work
 
-link: "Link | None" = None
+if TYPE_CHECKING:
+    from labkit.mpi.call import Call
+    from labkit.mpi.group import Group
+
+link: Link | None = None
 """This rank's link to all others; None while the knob is off."""
 
 _STAMP = struct.Struct("d")
@@ -26,10 +34,10 @@ _NAP, _PROBES = 0.0005, 8
 class Bucket:
     """One direction of a link, in bytes per second."""
 
-    def __init__(self, bandwidth):
+    def __init__(self, bandwidth: float) -> None:
         self.bandwidth, self.busy_until = bandwidth, 0.0
 
-    def through(self, nbytes, first=0.0, last=0.0):
+    def through(self, nbytes: int, first: float = 0.0, last: float = 0.0) -> float:
         """When a message is through, after those before it: its bytes come from `first`, and until `last`."""
         self.busy_until = max(max(first, self.busy_until) + nbytes / self.bandwidth, last)
         return self.busy_until
@@ -38,14 +46,14 @@ class Bucket:
 class Link:
     """Both directions. `clock` reads the seconds of rank 0's clock, which all ranks can compare."""
 
-    def __init__(self, bandwidth, latency, offset):
+    def __init__(self, bandwidth: float, latency: float, offset: float) -> None:
         self.out, self.into, self.latency, self.offset = Bucket(bandwidth), Bucket(bandwidth), latency, offset
 
-    def clock(self):
+    def clock(self) -> float:
         return time.perf_counter() + self.offset
 
 
-def limit(bandwidth, latency, offset=0.0):
+def limit(bandwidth: float, latency: float, offset: float = 0.0) -> None:
     """Slow this rank's messages down to bytes per second, and seconds; inf and 0 take the limit off.
 
     All ranks do it at the same time, with nothing under way. `offset` is what makes this rank's
@@ -55,31 +63,31 @@ def limit(bandwidth, latency, offset=0.0):
     link = None if bandwidth == inf and latency == 0 else Link(bandwidth, latency, offset)
 
 
-def begin_send(group, call, tensor, rank, tag):
+def begin_send(group: Group, call: Call, tensor: torch.Tensor, rank: int, tag: int) -> Work:
     """Begin to send; on a limited link the call is done when the last byte has left, and a receive begun."""
     if group.world.checked:  # its message will tell
-        call.where = position_above(4 + ROUTED)
-    work, stamp = Work(group, call, (), [tensor]), b""
+        call.where = position_above("begin_send", "send", "torch's isend")
+    work, stamp = Work(group, call, None, [tensor]), b""
     if link is not None:
-        work = _Send(group, call, (), [tensor])
+        work = _Send(group, call, None, [tensor])
         work.due = link.out.through(call.bytes, first=link.clock())
         stamp = _STAMP.pack(work.due + link.latency)
     step = checked.send(tensor, rank, tag, call, group.world.checked, stamp)
     return group.begin_message(work, step)
 
 
-def begin_receive(group, call, tensor, rank, tag):
+def begin_receive(group: Group, call: Call, tensor: torch.Tensor, rank: int, tag: int) -> Work:
     """Begin to receive; on a limited link the call is done when the message is due."""
-    work, stamp = Receive(group, call, (), [tensor]), bytearray()
+    work, stamp = Receive(group, call, None, [tensor]), bytearray()
     if link is not None:
-        work, stamp = _Receive(group, call, (), [tensor]), bytearray(_STAMP.size)
+        work, stamp = _Receive(group, call, None, [tensor]), bytearray(_STAMP.size)
         work.stamp = stamp
     step = checked.receive(tensor, rank, tag, call, group.world.checked, work.received, stamp)
     return group.begin_message(work, step)
 
 
 class _Send(Work):
-    def finish(self):
+    def finish(self) -> None:
         if self.error is not None or _is_due(self):
             super().finish()
 
@@ -87,7 +95,7 @@ class _Send(Work):
 class _Receive(Receive):
     due = None
 
-    def finish(self):
+    def finish(self) -> None:
         if self.error is None and link is not None:
             if self.due is None:
                 (sent,) = _STAMP.unpack(self.stamp)
@@ -97,7 +105,7 @@ class _Receive(Receive):
         super().finish()
 
 
-def _is_due(work):
+def _is_due(work: _Send | _Receive) -> bool:
     """Else sleep a little, for what waits here would take the core from ranks that compute."""
     left = 0.0 if link is None else work.due - link.clock()
     if left <= 0:

@@ -1,1 +1,5 @@
-"""What a rank notes of its calls: when, and in which line."""
+"""What a rank notes of its calls: when, and in which line.
+
+record    the moments of each call while a trace is on
+position  the user's line behind a call
+"""

@@ -3,10 +3,9 @@
 import os
 import sys
 from functools import cached_property
-from inspect import unwrap
+from types import FrameType
 
 import torch
-import torch.distributed as dist
 
 import labkit
 
@@ -19,59 +18,58 @@ _MACHINERY = (
     "<string>",
 )
 _HELPERS = ("contextlib.py", "functools.py", "threading.py", "typing_extensions.py", "warnings.py")
-# These call torch's isend and irecv, which a user may call as well.
-_BY_OTHERS = {id(unwrap(verb).__code__) for verb in (dist.send, dist.recv)}
 _REMEMBERED = 10_000  # places that call; each keeps its code, and a cell that runs again has other code
 
 
 class Position:
     """Some code, and how far it had come. Its line is found when somebody asks, which is seldom."""
 
-    def __init__(self, frame):
+    def __init__(self, frame: FrameType) -> None:
         self.code, self.at = frame.f_code, frame.f_lasti
 
     @cached_property
-    def place(self):
+    def place(self) -> tuple[str, int]:
         """(file, line)"""
         line = next(line for start, end, line in self.code.co_lines() if start <= self.at < end)
         return self.code.co_filename, line
 
 
-def position():
+def position() -> Position | None:
     """The user's Position, or None if no user's code is beneath."""
     return _position(_user_frame(sys._getframe(1)))
 
 
-def position_above(frames):
-    """The same, sooner, if the user's frame is so many above this one, the two below it torch's.
+def position_above(*beneath: str) -> Position | None:
+    """The same, sooner, where the user's frame is above those that are named, from the caller's own upwards.
 
-    Python makes an object of each frame that somebody looks at, so the first look is at that one alone. If it
-    was the user's once, it is when the same code has come as far again: the same line calls the same way.
-    Where it is torch's `send`, the next look is at that one's caller, with a decorator between them.
+    Python makes an object of each frame that somebody looks at, so those are not looked at again: if the
+    first frame above them that is not machinery was the user's once, it is when the same code has come as far
+    again, for the same line calls the same way.
     """
+    nearest = len(beneath) + 1
     try:
-        frame = sys._getframe(frames)
+        frame = sys._getframe(nearest)
     except ValueError:  # called from C++, with little of Python beneath
         return position()
-    found = _direct.get((id(frame.f_code), frame.f_lasti))
-    if found is None and id(frame.f_code) in _BY_OTHERS:
-        caller = sys._getframe(frames + 2)
-        found = _positions.get((id(caller.f_code), caller.f_lasti))
+    while (found := _direct.get((id(frame.f_code), frame.f_lasti))) is None:
+        if not _machinery[frame.f_code.co_filename] or frame.f_back is None:
+            break
+        frame = frame.f_back
     if found is None:
-        user = _user_frame(sys._getframe(frames - 2))
+        user = _user_frame(sys._getframe(nearest - 2))  # a user may call a group's own method
         found = _position(user)
         if user is frame:
             _direct[id(found.code), found.at] = found
     return found
 
 
-def _user_frame(frame):
+def _user_frame(frame: FrameType | None) -> FrameType | None:
     while frame is not None and _machinery[frame.f_code.co_filename]:
         frame = frame.f_back
     return frame
 
 
-def _position(frame):
+def _position(frame: FrameType | None) -> Position | None:
     if frame is None:
         return None
     key = id(frame.f_code), frame.f_lasti
@@ -83,14 +81,15 @@ def _position(frame):
     return _positions[key]
 
 
-_positions = {}  # (id of the code, how far it had come) -> its Position, which keeps the code and so the id
-_direct = {}  # those of them that called torch's functions directly
+# Each under the id of its code, which it keeps and so the id, and how far that had come.
+_positions: dict[tuple[int, int], Position] = {}
+_direct: dict[tuple[int, int], Position] = {}  # those that were not among the frames that a caller had named
 
 
-class _Machinery(dict):
+class _Machinery(dict[str, bool]):
     """Whether a file is machinery."""
 
-    def __missing__(self, file):
+    def __missing__(self, file: str) -> bool:
         self[file] = file.startswith(_MACHINERY) or file.endswith(_HELPERS)
         return self[file]
 

@@ -4,12 +4,19 @@ What is recorded is the Call itself: it is kept from where it is entered on, so 
 and it notes its moments as they come. Names are looked up when it is over (`labkit.rank.recording`).
 """
 
+from __future__ import annotations
+
 import threading
 import time
 from bisect import bisect
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from operator import itemgetter
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from labkit.mpi.call import Call
 
 OVERLAP = 200_000
 """Nanoseconds between posting an operation and waiting for it from which on the rank did other work."""
@@ -20,7 +27,7 @@ ABSENCE = 20_000_000
 LOOK_EVERY = 500_000
 """Nanoseconds between two looks at the processor's clock: a system call, which takes 0.3 to 0.7 us."""
 
-records: list | None = None
+records: list[Call] | None = None
 """The Call of each operation, in the order in which they were entered; None while no trace is on."""
 
 looks: list[tuple[int, int]] = []
@@ -32,7 +39,7 @@ clock = time.perf_counter_ns
 """Nanoseconds; the same clock in all processes of one machine. Replaceable: tests set it wrong."""
 
 
-def _cpu_clock():
+def _cpu_clock() -> Callable[[], int]:
     """A clock of the main thread's processor time, readable from any thread where the system allows."""
     if not hasattr(time, "pthread_getcpuclockid"):
         return time.thread_time_ns
@@ -42,7 +49,7 @@ def _cpu_clock():
 _read = _cpu_clock()
 
 
-def start():
+def start() -> None:
     """Record from now on."""
     global records
     records = []
@@ -50,14 +57,14 @@ def start():
     look(clock())
 
 
-def look(now):
+def look(now: int) -> None:
     """Remember what the main thread has used of its processor."""
     global _due
     _due = now + LOOK_EVERY
     looks.append((now, _read()))
 
 
-def cpu(moment):
+def cpu(moment: int) -> int:
     """Processor time of the main thread at a moment of the clock when something was recorded, in nanoseconds.
 
     Since the last look before it the thread is taken to have had the core, as far as the next look allows.
@@ -68,7 +75,7 @@ def cpu(moment):
     return used if after == len(looks) else min(used, looks[after][1])
 
 
-def begin(call, at_once=False):
+def begin(call: Call, at_once: bool = False) -> None:
     """A Call is entered; only while a trace is on. `at_once`: its caller does nothing but wait."""
     call.start = now = clock()
     if now >= _due:
@@ -78,7 +85,7 @@ def begin(call, at_once=False):
     records.append(call)
 
 
-def wait(call):
+def wait(call: Call) -> None:
     """Its caller begins to wait."""
     if call.waited is None:
         now = clock()
@@ -86,13 +93,13 @@ def wait(call):
         call.waited = call.start if since < OVERLAP or _idle(call, since, now) else now
 
 
-def _idle(call, since, now):
+def _idle(call: Call, since: int, now: int) -> bool:
     """Whether the rank has done nothing for that long."""
     look(now)
     return since < ABSENCE and cpu(now) - cpu(call.start) < OVERLAP
 
 
-def finish(call, failed=False, source=None):
+def finish(call: Call, failed: bool = False, source: int | None = None) -> None:
     """It is over."""
     call.end = now = clock()
     if now >= _due:
@@ -101,7 +108,7 @@ def finish(call, failed=False, source=None):
 
 
 @contextmanager
-def blocking(call):
+def blocking(call: Call) -> Iterator[None]:
     """Record the block, which does all of the call, as one operation."""
     if records is None:
         yield

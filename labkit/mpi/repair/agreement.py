@@ -5,11 +5,19 @@ error and no data has moved, so the group stays usable. A rank that has not arri
 mismatch: the others wait for it.
 """
 
+from __future__ import annotations
+
 import hashlib
 from array import array
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NoReturn
 
 from labkit.mpi.errors import MismatchError
 from labkit.mpi.wire import steps
+
+if TYPE_CHECKING:
+    from labkit.mpi.call import Call
+    from labkit.mpi.wire.channel import Channel
 
 _DIGEST = 16  # bytes
 _TEXT = 512
@@ -23,7 +31,9 @@ class Agreement:
     the ranks exchange what a reader wants to know, in a second all_gather.
     """
 
-    def __init__(self, channel, call, give=(), take=()):
+    def __init__(
+        self, channel: Channel, call: Call, give: Sequence[int] = (), take: Sequence[int] = ()
+    ) -> None:
         self.channel, self.call = channel, call
         same = repr((call.verb, call.dtype, call.op, call.root, call.same))
         digest = hashlib.blake2b(same.encode(), digest_size=_DIGEST).digest()
@@ -34,12 +44,12 @@ class Agreement:
         self.refused = False
         self._exchange(self.record)
 
-    def _exchange(self, record):
+    def _exchange(self, record: bytes) -> None:
         self.records = bytearray(len(record) * self.channel.comm.size)
         self.step = steps.all_gather_bytes(record, self.records)
         self.channel.post(self.step)
 
-    def reached(self):
+    def reached(self) -> bool:
         if not self.channel.test(self.step):
             return False
         if self.refused:
@@ -51,7 +61,7 @@ class Agreement:
         self._exchange(f"{self.call} at {file}, line {line}".encode()[:_TEXT].ljust(_TEXT))
         return False
 
-    def _agree(self):
+    def _agree(self) -> bool:
         size = self.channel.comm.size
         if self.records == self.record * size and not self.uneven:
             return True
@@ -61,8 +71,8 @@ class Agreement:
         blocks = [array("q", row[_DIGEST:]) for row in rows]
         return all(blocks[a][b] == blocks[b][size + a] for a in range(size) for b in range(size))
 
-    def _refuse(self):
-        ranks = {}
+    def _refuse(self) -> NoReturn:
+        ranks: dict[str, list[str]] = {}
         rows = _rows(self.records, len(self.call.ranks))
         for rank, text in zip(self.call.ranks, rows, strict=True):
             ranks.setdefault(text.decode(errors="replace").rstrip(), []).append(str(rank))
@@ -74,6 +84,6 @@ class Agreement:
         )
 
 
-def _rows(records, size):
+def _rows(records: bytearray, size: int) -> list[bytes]:
     width = len(records) // size
     return [bytes(records[start : start + width]) for start in range(0, len(records), width)]

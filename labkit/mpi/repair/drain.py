@@ -8,17 +8,24 @@ scratch memory; receives are cancelled. Then nothing is left that could write.
 
 import os
 import time
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import torch
 
 from labkit.mpi.wire import steps
+from labkit.mpi.wire.channel import Channel
 from labkit.mpi.wire.meet import duplicate, share
+from labkit.mpi.wire.parts import Mold, Step
 from labkit.mpi.wire.runtime import MPI
+
+Molds: TypeAlias = Sequence[dict[int, Mold]]
+"""Of each rank: the molds of the collectives that it has entered, by number."""
 
 _PATIENCE = 2.0  # seconds
 
 
-def empty(channel, marks, fresh):
+def empty(channel: Channel, marks: Sequence[int], fresh: MPI.Intracomm) -> bool:
     """End everything in flight on a channel. Collective over it, with the same answer on every rank.
 
     `marks` has the mark of each rank. False where the ranks contradict each other, as after a
@@ -37,7 +44,7 @@ def empty(channel, marks, fresh):
     return False
 
 
-def _consistent(molds):
+def _consistent(molds: Molds) -> bool:
     """Whether the ranks contradict each other nowhere, and each collective some lack is known."""
     first = min(max(of_rank, default=0) for of_rank in molds) + 1
     last = max(max(of_rank, default=0) for of_rank in molds)
@@ -47,7 +54,7 @@ def _consistent(molds):
     )
 
 
-def _settle(channel, molds, meeting):
+def _settle(channel: Channel, molds: Molds, meeting: MPI.Intracomm) -> bool:
     """Ranks stay until all are done: each may hold a message that another waits to see received."""
     for step in list(channel.flying):
         step.finish = None  # nobody wants the result
@@ -70,7 +77,7 @@ def _settle(channel, molds, meeting):
     return True
 
 
-def scratch(comm, molds):
+def scratch(comm: MPI.Intracomm, molds: Sequence[Mold | None]) -> Step:
     """A step that takes part in a collective with memory that nobody reads.
 
     `molds` has the mold of each rank, None for ranks that have not entered it.
@@ -100,19 +107,20 @@ def scratch(comm, molds):
             return steps.reduce_scatter(_blank(count * comm.size, dtype), one, op)
         case "barrier":
             return steps.barrier()
+    raise AssertionError(f"no step for {verb}")
 
 
-def _drain(comm):
+def _drain(comm: MPI.Intracomm) -> None:
     """Receive every message that has arrived."""
     while (message := comm.Improbe(MPI.ANY_SOURCE, MPI.ANY_TAG, status := MPI.Status())) is not None:
         blank = _blank(status.Get_count(MPI.BYTE))
         message.Recv([MPI.memory.fromaddress(blank.data_ptr(), blank.nbytes), MPI.BYTE])
 
 
-def _common(mold):
+def _common(mold: Mold) -> tuple[Any, ...]:
     """The part of a mold that is the same on every rank."""
     return mold[:1] if mold[0] == "all_to_all" else mold
 
 
-def _blank(count, dtype=torch.uint8):
+def _blank(count: int, dtype: torch.dtype = torch.uint8) -> torch.Tensor:
     return torch.zeros(count, dtype=dtype)

@@ -1,18 +1,28 @@
 """monitored_barrier: a barrier that names the ranks that did not come."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
 import torch
 
 from labkit.mpi.call import Call
 from labkit.mpi.errors import DeadlineError
 from labkit.mpi.record import record
 from labkit.mpi.wire import steps
+from labkit.mpi.wire.channel import Channel
+from labkit.mpi.wire.parts import Step
 from labkit.mpi.wire.waiting import wait_until
+
+if TYPE_CHECKING:
+    from labkit.mpi.group import Group
 
 _TAG = 1 << 10  # above it one tag for each barrier, so that who comes late disturbs none after it
 _TAGS = 1 << 10
 
 
-def monitored_barrier(group, seconds, wait_all_ranks):
+def monitored_barrier(group: Group, seconds: float, wait_all_ranks: bool) -> None:
     """Return when all ranks are here. DeadlineError on every rank that came, naming who did not.
 
     All report to rank 0 of the group, which answers with one byte for each rank: 1 if it came.
@@ -35,7 +45,7 @@ def monitored_barrier(group, seconds, wait_all_ranks):
         )
 
 
-def _report(group, call, seconds):
+def _report(group: Group, call: Call, seconds: float) -> torch.Tensor:
     """Who came, as rank 0 of the group says: one byte for each rank."""
     tag, channel = _TAG + group.sequence % _TAGS, group.side
     others = [rank for rank in range(group.members) if rank != 0]
@@ -60,7 +70,7 @@ def _report(group, call, seconds):
     return came
 
 
-def _await(channel, pending, call, seconds):
+def _await(channel: Channel, pending: Iterable[Step], call: Call, seconds: float) -> bool:
     """Post receives and wait for them; an interrupt takes them back."""
     pending = list(pending)
     try:

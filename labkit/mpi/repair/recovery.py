@@ -1,18 +1,28 @@
 """recover(): after interrupts and deadlines everything is usable again, and nothing old in flight."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from itertools import starmap
+from typing import TYPE_CHECKING
 
 from labkit.mpi.call import Call
 from labkit.mpi.errors import DeadlineError
 from labkit.mpi.repair.drain import empty
 from labkit.mpi.wire.channel import Channel
 from labkit.mpi.wire.meet import duplicate, share
+from labkit.mpi.wire.runtime import MPI
 from labkit.mpi.wire.waiting import deferred_interrupts, wait_until
 from labkit.mpi.work import progress
-from labkit.mpi.world import existing
+from labkit.mpi.world import World, existing
 
-_meetings = []  # pending barriers on the rescue communicator; more than one after an interrupt in here
-_kept = []  # what could not be emptied, with the tensors that its requests may still write
+if TYPE_CHECKING:
+    from labkit.mpi.group import Group
+
+# Pending barriers on the rescue communicator; more than one after an interrupt in here.
+_meetings: list[MPI.Request] = []
+# What could not be emptied, with the tensors that its requests may still write.
+_kept: list[Group | Channel] = []
 
 
 def recover(timeout: float = 30.0) -> None:
@@ -39,7 +49,7 @@ def recover(timeout: float = 30.0) -> None:
             _rebuild(here)
 
 
-def _rebuild(here):
+def _rebuild(here: World) -> None:
     """All ranks are here: give every group fresh communicators, in the same order on each."""
     old, here.control = here.control, Channel(duplicate(here.rescue.comm))
     here.tainted = None
@@ -72,11 +82,11 @@ def _rebuild(here):
     here.abandoned.clear()
 
 
-def _marks(group):
+def _marks(group: Group) -> tuple[int, int]:
     return group.data.mark(), group.side.mark()
 
 
-def _retire(channel, marks, fresh):
+def _retire(channel: Channel, marks: Sequence[int], fresh: MPI.Intracomm) -> None:
     """Empty a channel and free its communicator, or keep both for ever where that fails."""
     channel.closed = True
     if empty(channel, marks, fresh):

@@ -4,7 +4,9 @@ Types are mapped by hand and never left to the library: given a bfloat16 tensor 
 Open MPI returned garbage without a word.
 """
 
+from collections.abc import Callable, Sequence
 from functools import cache
+from typing import Any, TypeAlias
 
 import torch
 import torch.distributed as dist
@@ -19,6 +21,9 @@ DATATYPES = {
     torch.float32: MPI.FLOAT, torch.float64: MPI.DOUBLE,
     torch.complex64: MPI.C_FLOAT_COMPLEX, torch.complex128: MPI.C_DOUBLE_COMPLEX,
 }  # fmt: skip
+Buffer: TypeAlias = list[Any]
+"""What mpi4py takes in place of an array: memory, perhaps a count or counts, a datatype."""
+
 _INTEGER_OPS = {
     "SUM": MPI.SUM, "AVG": MPI.SUM, "PRODUCT": MPI.PROD, "MIN": MPI.MIN, "MAX": MPI.MAX,
     "BAND": MPI.BAND, "BOR": MPI.BOR, "BXOR": MPI.BXOR,
@@ -32,27 +37,27 @@ _BOOL_OPS = {
 }  # fmt: skip
 
 
-def memory(tensor):
+def memory(tensor: torch.Tensor) -> MPI.buffer:
     """The bytes of a contiguous tensor on the CPU, without a copy. The tensor must outlive them."""
     return MPI.memory.fromaddress(tensor.data_ptr(), tensor.nbytes)
 
 
-def as_bytes(tensor):
+def as_bytes(tensor: torch.Tensor) -> Buffer:
     """Buffer of bytes, for verbs that only move data. Without a count: mpi4py would take it per block."""
     return [memory(tensor), MPI.BYTE]
 
 
-def as_numbers(tensor):
+def as_numbers(tensor: torch.Tensor) -> Buffer:
     """Buffer of numbers, for verbs that compute."""
     return [memory(tensor), tensor.numel(), DATATYPES[tensor.dtype]]
 
 
-def in_blocks(tensor, counts):
+def in_blocks(tensor: torch.Tensor, counts: Sequence[int]) -> Buffer:
     """Buffer of bytes cut into one block for each rank; `counts` in elements."""
     return [memory(tensor), ([n * tensor.itemsize for n in counts], None), MPI.BYTE]
 
 
-def carrier(dtype):
+def carrier(dtype: torch.dtype) -> torch.dtype:
     """The dtype in which `dtype` is summed: halves are summed in float32 and rounded once."""
     if dtype in DATATYPES:
         return dtype
@@ -68,13 +73,13 @@ def carrier(dtype):
 _NAMES = {int(op): name for name, op in dist.ReduceOp.RedOpType.__members__.items()}
 
 
-def op_name(op):
+def op_name(op: dist.ReduceOp | dist.ReduceOp.RedOpType) -> str:
     """ "SUM" from `dist.ReduceOp.SUM`, in either of the two types that torch uses for it."""
     return _NAMES[int(getattr(op, "op", op))]  # `.name` takes 7 us
 
 
 @cache
-def operation(name, dtype):
+def operation(name: str, dtype: torch.dtype) -> MPI.Op:
     """The MPI operation for one of torch's names. LabError where the dtype does not allow it."""
     if dtype is torch.bool:
         table = _BOOL_OPS
@@ -89,7 +94,7 @@ def operation(name, dtype):
     return table[name]
 
 
-def average(tensor, size):
+def average(tensor: torch.Tensor, size: int) -> None:
     """Divide a sum by the number of ranks, in place; integers are cut towards zero."""
     tensor = tensor.detach()
     if tensor.dtype.is_floating_point or tensor.dtype.is_complex:
@@ -98,7 +103,7 @@ def average(tensor, size):
         tensor.div_(size, rounding_mode="trunc")
 
 
-def dense(tensor, *, read=True):
+def dense(tensor: torch.Tensor, *, read: bool = True) -> tuple[torch.Tensor, Callable[[], object] | None]:
     """(contiguous tensor on the CPU, copy-back or None) for any dense tensor.
 
     The first is the tensor itself where that is possible. Where it is a copy (strided, conjugated or

@@ -1,8 +1,13 @@
 """A communicator and what is in flight on it; and a receive from whoever sends."""
 
+from __future__ import annotations
+
 from collections import deque
 from itertools import starmap
+from typing import cast
 
+from labkit.mpi.wire.buffers import Buffer
+from labkit.mpi.wire.parts import Mold, Request, Step
 from labkit.mpi.wire.runtime import MPI
 
 
@@ -21,15 +26,15 @@ class Channel:
     both_ways = False
     """Whether some ranks share this one's host and others do not. The same on all channels of a process."""
 
-    def __init__(self, comm):
+    def __init__(self, comm: MPI.Intracomm) -> None:
         self.comm = comm
-        self.flying = {}
-        self.history = deque(maxlen=self.REMEMBERED)
+        self.flying: dict[Step, Request] = {}
+        self.history: deque[Step] = deque(maxlen=self.REMEMBERED)
         self.count = 0
         self.closed = False
         self.crowd = self.CROWD
 
-    def post(self, step):
+    def post(self, step: Step) -> None:
         """Start one step; collectives in the same order on every rank."""
         if step.mold is not None:
             self.count += 1
@@ -50,10 +55,10 @@ class Channel:
         if len(self.flying) > self.crowd:
             self.sweep()
 
-    def _from_anybody(self, buffer, source, tag):
+    def _from_anybody(self, buffer: Buffer, source: int, tag: int) -> FromAnybody:
         return FromAnybody(self.comm, buffer, tag)
 
-    def test(self, step, status=None):
+    def test(self, step: Step, status: MPI.Status | None = None) -> bool:
         """Whether a step is done; the first time, let go of it and run its `finish`."""
         request = self.flying.get(step)
         if request is None:
@@ -71,16 +76,16 @@ class Channel:
             finish()
         return True
 
-    def sweep(self):
+    def sweep(self) -> None:
         """Let go of what is done and nobody waited for."""
         for step in list(self.flying):
             if step.verb != "Irecv":  # its Work wants to know where it came from
                 self.test(step)
         self.crowd = max(self.CROWD, 2 * len(self.flying))
 
-    def cancel(self, step):
+    def cancel(self, step: Step) -> bool:
         """Take a receive back. False if a message had already matched it: that one is lost."""
-        request, status = self.flying[step], MPI.Status()
+        request, status = cast("MPI.Request | FromAnybody", self.flying[step]), MPI.Status()
         if not request:  # cut short between the test that ended it and what follows
             self.forget(step)
             return False
@@ -89,16 +94,16 @@ class Channel:
         self.forget(step)
         return status.Is_cancelled()
 
-    def forget(self, step):
+    def forget(self, step: Step) -> None:
         step.done = True
         self.flying.pop(step, None)
         step.args = step.keep = step.finish = None
 
-    def mark(self):
+    def mark(self) -> int:
         """What tells at a glance whether this channel is idle: equal on all ranks where it is."""
         return self.count if not self.flying else -1
 
-    def posted(self):
+    def posted(self) -> dict[int, Mold]:
         """Molds of the collectives that this rank has entered, by number."""
         return {step.number: step.mold for step in self.history if step.done or step in self.flying}
 
@@ -111,28 +116,28 @@ class FromAnybody:
     (https://github.com/pmodels/mpich/pull/7745).
     """
 
-    def __init__(self, comm, buffer, tag):
+    def __init__(self, comm: MPI.Intracomm, buffer: Buffer, tag: int) -> None:
         self._comm, self._buffer, self._tag = comm, buffer, tag
-        self._requests = []  # empty until a message is there
+        self._requests: list[MPI.Request] = []  # empty until a message is there
         self._cancelled = False
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return not self._requests or bool(self._requests[0])
 
-    def Test(self, status=None):
+    def Test(self, status: MPI.Status | None = None, /) -> bool:
         if not self._requests:
             # One expression that stays in C, as in Channel.post: an interrupt in it would lose the message.
             look = starmap(self._comm.Improbe, ((MPI.ANY_SOURCE, self._tag),))
             self._requests.extend(map(MPI.Message.Irecv, filter(None, look), (self._buffer,)))
         return bool(self._requests) and self._requests[0].Test(status)
 
-    def Cancel(self):
+    def Cancel(self) -> None:
         if self._requests:
             self._requests[0].Cancel()
         else:
             self._cancelled = True
 
-    def Wait(self, status=None):
+    def Wait(self, status: MPI.Status | None = None, /) -> None:
         if not self._cancelled:
             self._requests[0].Wait(status)
         elif status is not None:

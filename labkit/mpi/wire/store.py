@@ -9,7 +9,7 @@ import torch.distributed as dist
 from labkit import LabError
 
 
-def serve(several_hosts):
+def serve(several_hosts: bool) -> tuple[dist.TCPStore, str]:
     """Start a store on a free port: (store, address). On one host it listens on loopback only.
 
     The address is "port,host,host...": all names under which other hosts may reach this one.
@@ -31,7 +31,7 @@ def serve(several_hosts):
     return store, ",".join([str(port), *hosts])
 
 
-def connect(address):
+def connect(address: str) -> dist.TCPStore:
     """A client of the store at `address`; tries each host in turn."""
     port, *hosts = address.split(",")
     for host in hosts:
@@ -47,7 +47,7 @@ def connect(address):
     )
 
 
-def _addresses():
+def _addresses() -> list[str]:
     import psutil
 
     named = [os.environ["MASTER_ADDR"]] if os.environ.get("MASTER_ADDR") else []

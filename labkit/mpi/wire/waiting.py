@@ -5,14 +5,22 @@ be looked at; with more ranks than cores it is also faster than MPI's own blocki
 it gives the core away.
 """
 
+from __future__ import annotations
+
 import os
 import signal
 import threading
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from labkit.mpi.record import record
+
+if TYPE_CHECKING:
+    from labkit.mpi.call import Call
+    from labkit.mpi.work import Work
 
 SPINS = 4  # without these a message of 8 bytes pays for a system call; more cost ranks that share a core
 QUIET = 100  # yields before others are told: finding the user's line takes 10 us
@@ -20,7 +28,7 @@ YIELDS = 2000  # about 1 ms: a partner on the same core runs between two of them
 BYTES_PER_YIELD = 512  # MPI moves a large message a piece per poll; with naps between 16 MB took a second
 FIRST_SLEEP, LONGEST_SLEEP = 20e-6, 500e-6
 
-waits = {}  # thread id -> _Wait
+waits: dict[int, _Wait] = {}  # by the id of the thread
 
 
 @dataclass(frozen=True)
@@ -29,7 +37,7 @@ class Status:
 
     verb: str
     group: str
-    ranks: tuple
+    ranks: tuple[int, ...]
     root: int | None
     tag: int | None
     sequence: int | None
@@ -44,11 +52,11 @@ class Status:
 class _Wait:
     __slots__ = ("call", "since", "work")
 
-    def __init__(self, call, work):
+    def __init__(self, call: Call, work: Work | None) -> None:
         self.call, self.since, self.work = call, time.time(), work
 
 
-def status() -> "Status | None":
+def status() -> Status | None:
     """What this process waits for now, or None. Callable from any thread at any time.
 
     >>> labkit.mpi.status()                                             # doctest: +SKIP
@@ -68,7 +76,7 @@ def status() -> "Status | None":
     )  # fmt: skip
 
 
-def wait_until(poll, seconds, call, work=None):
+def wait_until(poll: Callable[[], bool | None], seconds: float, call: Call, work: Work | None = None) -> bool:
     """Poll until it is true (True) or until the deadline (False). Lets KeyboardInterrupt through.
 
     A poll that returns None has moved on and expects more soon: the naps start again from none.
@@ -110,12 +118,12 @@ def wait_until(poll, seconds, call, work=None):
 
 
 @contextmanager
-def deferred_interrupts():
+def deferred_interrupts() -> Iterator[None]:
     """SIGINT during the block acts at its end. Off the main thread, where none arrives, no-op."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    arrived = []
+    arrived: list[tuple[Any, ...]] = []
     before = signal.signal(signal.SIGINT, lambda *about: arrived.append(about))
     try:
         yield
