@@ -1,5 +1,6 @@
-"""The maps of the code name what is there: labkit/README.md."""
+"""The maps of the code name what is there: each folder's list of its files, and labkit/README.md."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -8,6 +9,32 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "labkit"
 FOLDERS = sorted(path.parent for path in PACKAGE.rglob("__init__.py"))
+INNER = [folder for folder in FOLDERS if folder != PACKAGE]  # labkit's own list is in its README
+LISTED = re.compile(r"^([\w.]+/?) {2,}\S", re.MULTILINE)
+
+
+def listed(folder: Path) -> list[str]:
+    """What the folder's own list names: "cell", "display/", "tiles.css"."""
+    return LISTED.findall(ast.get_docstring(ast.parse((folder / "__init__.py").read_text()), clean=False))
+
+
+def there(folder: Path) -> set[str]:
+    """The same from the folder itself. Lessons are one line together, or each new one would need another."""
+    found = [path for path in folder.iterdir() if not path.name.startswith((".", "__init__", "__pycache__"))]
+    names = {f"{path.name}/" if path.is_dir() else path.name.removesuffix(".py") for path in found}
+    return {re.sub(r"^lesson_\d\d$", "lesson_NN", name) for name in names}
+
+
+@pytest.mark.parametrize("folder", INNER, ids=lambda folder: str(folder.relative_to(ROOT)))
+def test_a_folder_lists_its_files_one_a_line(folder):
+    names = listed(folder)
+    assert len(names) == len(set(names)) and set(names) == there(folder)
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: str(folder.relative_to(ROOT)))
+def test_a_folder_opens_with_one_sentence(folder):
+    first = ast.get_docstring(ast.parse((folder / "__init__.py").read_text())).partition("\n\n")[0]
+    assert first.endswith(".") and "\n" not in first
 
 
 MAP = (PACKAGE / "README.md").read_text()
@@ -37,8 +64,9 @@ def test_the_map_names_what_exists():
 
 
 def test_the_map_has_every_folder():
-    folders = {f"{folder.relative_to(PACKAGE)}/" for folder in FOLDERS if folder != PACKAGE}
+    folders = {f"{folder.relative_to(PACKAGE)}/" for folder in INNER}
     assert {path for path in in_the_tree() if path.endswith("/")} == folders
+    assert there(PACKAGE) == {path for path in folders if path.count("/") == 1} | {"README.md", "py.typed"}
 
 
 def walks() -> list[tuple[str, list[str]]]:

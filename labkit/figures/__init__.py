@@ -2,6 +2,23 @@
 
 `from labkit.figures import timeline, traffic`. What the lessons share is here; what one lesson draws
 is in the file of its name.
+
+timeline            who computed, communicated and waited when
+finding             the title of a timeline, computed from the trace
+spans               what a rank did when, as spans that do not overlap
+traffic             who sent how many bytes to whom
+idle                what a split model leaves idle
+step_time           where the time of a step goes
+steps               an algorithm step by step, and who holds what
+animation           the same, one step at a time
+data_state          which rank holds what, before and after
+cells               numbers as rows of cells in the colours of ranks
+tiles               which rank holds which part of a matrix
+curves              loss and accuracy of several runs
+latency_bandwidth   time of a message against its size
+lessons/            figures that one lesson needs
+style               a colour per rank, grey for waiting, fonts and sizes
+units               seconds and bytes in units that a reader can say
 """
 
 from labkit.figures.animation import animation

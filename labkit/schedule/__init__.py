@@ -2,6 +2,15 @@
 
 Per rank a tuple of steps, per step the operations that run at the same time, rendezvous semantics. Built in
 lesson 06.
+
+description   what every rank sends, receives and computes
+rounds        the same for thousands of ranks
+pipeline      a pipeline as data
+rendezvous    which send meets which receive
+checks/       what is wrong with a schedule
+counts        steps, bytes and memory
+states        what every rank holds after every step
+runner        runs a schedule on real ranks
 """
 
 from labkit.schedule.checks import check, violations

@@ -1,4 +1,13 @@
-"""Schedules on a virtual cluster: the same description that real ranks run, the same Trace that they give."""
+"""Schedules on a virtual cluster: the same description that real ranks run, the same Trace that they give.
+
+network      latency, bandwidth, and which messages share a link; the networks that have a name
+cluster      every message an event of SimPy, to some hundred ranks
+fabric       the links of such a cluster, shared fairly
+recurrence   thousands of ranks that share nothing, round by round
+replay       a recorded step of training, on another network
+arrivals     workers and one server, in time alone
+cost         closed forms: what it costs, when it pays
+"""
 
 from __future__ import annotations
 

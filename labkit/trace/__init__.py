@@ -1,6 +1,15 @@
 """Event and Trace: who sent what to whom, and who waited. Real and simulated runs give the same.
 
 Knows nothing of Jupyter, ipyparallel or torch.
+
+records   what one rank has recorded, in its own time
+merge     what all have recorded, as one trace on one clock
+match     which operations of different ranks belong together
+event     one operation on one rank, with what it waited for
+trace     all of them, and what can be asked of them
+chains    messages, steps, the critical path
+table     events as text
+chrome    events as a file that Perfetto opens
 """
 
 from labkit.trace.event import COMPUTE, Event

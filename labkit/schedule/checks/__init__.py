@@ -1,4 +1,11 @@
-"""What is wrong with a schedule, found without running it: one sentence each, with ranks and step."""
+"""What is wrong with a schedule, found without running it: one sentence each, with ranks and step.
+
+violation   one thing that is wrong
+ordering    operations that do not fit each other: no match, a race, a circle of waiting
+contents    data that is missing, sums that lack a part or count it twice
+budget      too many steps or bytes, too much memory
+pipeline    the same of a pipeline, said of its slots
+"""
 
 from __future__ import annotations
 
