@@ -60,7 +60,7 @@ QUICK = (
     Part("layers", 1, ("-c", "from importlinter.cli import lint_imports_command as lint; lint()")),
 )
 
-SPHINX = ("-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", ".ci/docs", "build/site")
+SPHINX = ("-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", ".ci/site", "build/site")
 
 
 def measured(part: Part, minutes: float) -> Part:
@@ -78,7 +78,7 @@ PARTS: dict[str, tuple[tuple[Part, ...], ...]] = {
             Part(
                 "docs",
                 2,
-                ("-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", ".ci/docs", "build/site"),
+                ("-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", ".ci/site", "build/site"),
             ),
         ),
         (Part("slow", 18, pytest("tests", "-m", "slow")),),
