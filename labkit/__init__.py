@@ -3,21 +3,7 @@
 >>> import labkit
 >>> lab = labkit.start(4)
 
-README.md is the map: layers, walks through the code, and where to find what.
-
-commands/     what the command `labkit` does
-exercises/    what lessons ask, and how answers are judged
-lab/          the notebook's side, one running lab, one cell, one verdict, and what is shown
-rank/         inside every rank's process
-launch/       where ranks run, and how they start and end
-mpi/          torch's backend "mpi"
-simulate/     schedules in virtual time, and what they cost
-algorithms/   what the lessons build
-trace/        what happened
-figures/      one style, one figure a file
-schedule/     communication as data
-README.md     the map of the code
-py.typed      tells type checkers that the package says its types
+README.md beside this file is the map of what is in here.
 """
 
 from importlib import import_module
