@@ -68,7 +68,7 @@ test-all: test ## that, and what takes longer, root, a browser or other environm
 	@$(ACTIVATE) && exec python tests/run_parts.py test-all
 
 docs: $(TESTABLE) ## the site, in build/site; no notebook is executed
-	@$(ACTIVATE) && exec python -m sphinx -W --keep-going -q -b html .ci/docs build/site
+	@$(ACTIVATE) && exec python -m sphinx -W --keep-going -q -b html .ci/site build/site
 
 coverage: $(TESTABLE) ## how much of labkit the tests run, ranks included; at least 90 %; half an hour
 	@rm -rf .coverage && mkdir .coverage

@@ -60,7 +60,7 @@ QUICK = (
     Part("layers", 1, ("-c", "from importlinter.cli import lint_imports_command as lint; lint()")),
 )
 
-SPHINX = ("-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", ".ci/docs", "build/site")
+SPHINX = ("-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", ".ci/site", "build/site")
 
 
 def measured(part: Part, minutes: float) -> Part:
@@ -74,13 +74,7 @@ PARTS: dict[str, tuple[tuple[Part, ...], ...]] = {
     "test": (QUICK, (RANKS,), (MPI,), (FAULTS,), (NOTEBOOKS,)),
     "test-all": (
         (Part("browser", 4, pytest("tests", "-m", "browser")),),
-        (
-            Part(
-                "docs",
-                2,
-                ("-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", ".ci/docs", "build/site"),
-            ),
-        ),
+        (Part("docs", 2, SPHINX),),
         (Part("slow", 18, pytest("tests", "-m", "slow")),),
         (Part("hosts", 8, pytest("tests", "-m", "hosts")),),
         (Part("slurm", 7, pytest("tests", "-m", "slurm")),),

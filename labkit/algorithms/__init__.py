@@ -1,16 +1,24 @@
-"""What the lessons build, one topic a file, under the name that the lesson gave it.
+"""What the lessons build, one topic per file, under the name that the lesson gave it.
 
-01  ping_pong
-02  naive, reduce_broadcast
-03  shard, gradients; data: digits, and clicks for lesson 08
-04  synchronous_sgd
-06  ring, tree, halving_doubling
-08  parameter_server
-10  asynchronous_sgd, gossip
-11  backup_workers
-15  layers, branches
-16  tensor_parallel
-17  pipeline, activations
+data               data sets that need no download
+ping_pong          what a message costs, fitted to alpha + n * beta
+naive              all-reduce with nothing but send and recv
+reduce_broadcast   all-reduce by way of one rank
+gradients          one rank's gradient, and the mean over all ranks
+shard              a data set split over the ranks
+synchronous_sgd    replicas that start equal and stay equal
+ring               all-reduce in a ring
+tree               all-reduce in a binomial tree
+halving_doubling   all-reduce by recursive halving, then doubling
+parameter_server   weights on servers, which workers pull and push to
+asynchronous_sgd   weights on rank 0, updated on arrival
+gossip             averages with no server, and nobody waits
+backup_workers     synchronous SGD that does not wait for the last ones
+layers             a network cut by layers
+branches           independent branches of a network side by side
+activations        how many bytes autograd stores for the backward pass
+tensor_parallel    a network cut inside its layers
+pipeline           pipeline schedules, and what a rank does in its slots
 """
 
 from labkit.algorithms.asynchronous_sgd import receive_gradient, send_weights, serve, serve_in_step, work

@@ -1,1 +1,11 @@
-"""What the command `labkit` does: one module for each of `lab | run | doctor | stop | export | bench`."""
+"""What the command `labkit` does.
+
+__main__     finds the command and runs it
+jupyterlab   `labkit lab`, JupyterLab, which owns the lab that its notebooks share
+front_page   the table of lessons that it opens, and the lessons for an empty folder
+run          `labkit run`, a script where a lab's ranks would be
+doctor       `labkit doctor`, what keeps a lab from starting
+stop         `labkit stop`, end every lab of this user
+export/      `labkit export`, a lesson's cells as a plain script
+bench/       `labkit bench`, labkit measured against its peers
+"""

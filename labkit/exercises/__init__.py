@@ -1,6 +1,15 @@
-"""Predictions, exercises with checks, and questions: what each lesson asks, and what is said to an answer.
+"""What lessons ask, and how answers are judged: predictions, exercises with checks, questions.
 
-A lesson is described in one file, `lesson_NN.py`, as data; the rest of the package is for all lessons.
+describe        a lesson's questions as data; nothing runs
+lessons/        that data, one file a lesson
+catalogue       all of it, by name
+prompts         `predict`, `ask`, `hint`, `solution`, what is said to the learner
+grade           `check`, the learner's function on every rank, in several worlds
+on_rank         what runs on a rank for that
+measure         what the function used, against its budget
+judge           from all ranks' answers to what is wrong with them
+progress_file   what the learner has done, kept across kernels
+lazy_torch      torch, imported only when needed
 """
 
 from labkit.exercises.grade import check

@@ -1,21 +1,25 @@
 """Figures of the course: one file each, drawn from numbers or a trace, in one style.
 
->>> from labkit.figures import timeline, traffic
+`from labkit.figures import timeline, traffic`. What the lessons share is here; what one lesson draws
+is in the file of its name.
 
-style               colours, sizes, and the description that each picture gets
-units               seconds and bytes as a reader says them
-spans, looks        of a trace: what each rank did when; how each kind of time is drawn
-finding             the one thing to see in a trace
 timeline            who computed, communicated and waited when
-idle, step_time     who computes at a time; where the time of a step goes
-traffic             who sent how much to whom
-cells               numbers in the colours of the ranks whose data are in them; drawn by the next four
-steps, animation    an algorithm step by step, beside each other or one at a time
-data_state          who holds what before and after
+finding             the title of a timeline, computed from the trace
+spans               what a rank did when, as spans that do not overlap
+looks               how each kind of time is drawn
+traffic             who sent how many bytes to whom
+idle                what a split model leaves idle
+step_time           where the time of a step goes
+steps               an algorithm step by step, and who holds what
+animation           the same, one step at a time
+data_state          which rank holds what, before and after
+cells               numbers as rows of cells in the colours of ranks
 tiles               which rank holds which part of a matrix
 curves              loss and accuracy of several runs
-latency_bandwidth   the time of a message against its size
-lessons/            what one lesson draws
+latency_bandwidth   time of a message against its size
+lessons/            figures that one lesson needs
+style               a colour per rank, grey for waiting, fonts and sizes
+units               seconds and bytes in units that a reader can say
 """
 
 from labkit.figures.animation import animation

@@ -1,1 +1,13 @@
-"""The notebook's side: one running lab, one cell, one verdict, and what is shown of them."""
+"""The notebook's side: one running lab, one cell, one verdict, and what is shown of them.
+
+session     the one lab of a notebook, which `start` makes or gives back
+lab         a running set of ranks, which runs cells, restarts and stops
+px          %%px
+cell        one cell, from sending it to its end
+diagnosis   who waits for whom, can it ever end, and the sentence that says so
+remote      calls, interrupts and questions, which reach ranks beside cells
+tracing     have the ranks record, and make one trace of it
+compare     is a name the same on every rank?
+network     the network knob, in words
+display/    what a learner sees
+"""

@@ -1,4 +1,20 @@
-"""Where ranks run, and with which MPI: all that is known before a process is started."""
+"""Where ranks run, and with which MPI; how their processes start, and how they end.
+
+plan             where ranks shall run, checked before anything starts
+mpi              which MPI is here, and what it wants to be told
+preflight        is this machine, and each host, as it should be?
+engines          a plan brought to life, a controller and ranks, and their end
+ranks            the ranks as facts
+remote           what is needed when ranks are on other hosts
+slurm            ranks by one `srun`
+hosts/           names of hosts, ssh to them, what they tell
+shared           one lab for all notebooks of a JupyterLab server
+spare            a second set of ranks, ready for a restart
+spare_maker      the process that makes it
+keeper           the process that ends what a `kill -9` would leave
+processes        which processes belong to a lab
+cause_of_death   why a lab's ranks ended
+"""
 
 from labkit.launch.mpi import MPI, find_mpi, recognise
 from labkit.launch.plan import BACKENDS, DEFAULT_RANKS, DEVICES, LAUNCHERS, MAX_RANKS, Plan, plan, resized

@@ -5,22 +5,22 @@
 with `torch.distributed.init_process_group("mpi")` in the script needs no import of labkit. Importing
 this module imports neither torch nor MPI; the first use does.
 
-    entry          torch's entry point for backends
-    registration   how torch learns of this backend and makes its groups
-    world          what all groups of this process share
-    process_group  torch's verbs, each mapped to one call of `begin`
-    group          how calls are posted, given up and recovered
-    identity       what torch asks of any process group
-    call           what was asked, of whom, by which line
-    work           one call under way
-    collectives/   how each collective is run
-    messages/      messages that are checked, or held back
-    wire/          between this backend and MPI
-    repair/        calls that cannot go well
-    record/        what a rank notes of its calls
-    cuda           tensors on GPUs
-    process        how this process ends with the other ranks, and keeps MPI moving
-    errors         what can go wrong inside a call
+entry           what `import torch` calls
+registration    how torch learns of this backend, and makes its groups
+process_group   torch's verbs, each mapped to one call of `begin`
+group           how calls are posted, given up and recovered
+identity        rank, size, names, timeout of a group
+call            what was asked, of whom, in which line
+work            one call under way, until its last tensor is written
+collectives/    what each collective does
+messages/       send and recv, checked, or slow
+wire/           what goes to MPI, and the wait for it
+record/         what a rank notes of its calls
+repair/         calls that cannot go well, seen before or mended after
+world           what all groups of this process share
+process         how this process ends with the others
+cuda            tensors on GPUs
+errors          what can go wrong in a call
 """
 
 from typing import Any

@@ -1,1 +1,14 @@
-"""What runs inside every rank's process."""
+"""What runs inside every rank's process.
+
+__main__         join the world, then serve cells as an engine
+world            the process group, the device, the names that a cell finds
+service          what the notebook can ask of an idle rank
+state            what this rank does now, seen from another thread
+protocol         what both sides say to each other
+interrupts       where an interrupt lands
+tracebacks       a short traceback
+digest           what is compared of a value, in place of the data
+recording        this rank's part of a trace
+clocks           how far its clock is from rank 0's
+other_backends   what gloo and NCCL do, recorded
+"""

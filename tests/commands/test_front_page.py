@@ -14,6 +14,7 @@ from labkit.commands import front_page, jupyterlab
 
 ROOT = Path(__file__).parents[2]
 LESSONS = sorted((ROOT / "notebooks").glob("*_*.ipynb"))
+COURSE = (ROOT / "notebooks" / "README.md").read_text(encoding="utf-8")
 
 
 def test_each_lesson_is_in_the_table_with_its_question():
@@ -35,6 +36,22 @@ def test_each_lesson_is_in_the_readmes_table():
     lacking = [row for row in begin if not any(there.startswith(row) for there in rows)]
     assert lacking == [], "add to the table in README.md, with the question behind it: " + ", ".join(lacking)
     assert [row[:5] for row in rows] == [row[:5] for row in begin], "in README.md, in the order of numbers"
+
+
+def test_each_lesson_is_on_the_map_of_the_course():
+    rows = re.findall(r"^\| (\d\d) \| (\[.*?\]\(.*?\)) \|.*?\| (\d+) \|", COURSE, re.MULTILINE)
+    found = front_page.lessons(ROOT / "notebooks")
+    assert rows == [(x.file[:2], f"[{x.title}]({x.file})", x.minutes) for x in found], (
+        "in notebooks/README.md"
+    )
+
+
+def test_the_map_of_the_course_is_no_lesson_and_stays_as_it_is(tmp_path):
+    shutil.copy(LESSONS[0], tmp_path)
+    (tmp_path / "README.md").write_text(COURSE)
+    front_page.provide_lessons(tmp_path)
+    assert front_page.write(tmp_path) and (tmp_path / "README.md").read_text() == COURSE
+    assert [lesson.file for lesson in front_page.lessons(tmp_path)] == [path.name for path in LESSONS]
 
 
 def test_progress_is_a_column_where_there_is_any():

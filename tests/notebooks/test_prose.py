@@ -57,11 +57,11 @@ def test_a_number_that_nobody_shows_is_found():
 
 
 FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$]+)\$", re.DOTALL)
-DOCS = Path(__file__).parents[2] / ".ci" / "docs"
+SITE = Path(__file__).parents[2] / ".ci" / "site"
 
 
 def test_the_site_can_draw_its_formulas(prose, monkeypatch):
-    monkeypatch.syspath_prepend(DOCS)
+    monkeypatch.syspath_prepend(SITE)
     from formulas import mathml
 
     for block, inline in FORMULA.findall(re.sub(r"(?s)```.*?```|`[^`]*`", "", prose)):
@@ -72,7 +72,7 @@ def test_the_site_can_draw_its_formulas(prose, monkeypatch):
 
 
 def test_a_formula_that_cannot_be_drawn_is_found(monkeypatch):
-    monkeypatch.syspath_prepend(DOCS)
+    monkeypatch.syspath_prepend(SITE)
     from formulas import mathml
 
     with pytest.raises(ValueError, match="Unknown LaTeX command"):

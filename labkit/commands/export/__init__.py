@@ -9,6 +9,9 @@ What runs in the notebook's own kernel is left out, and so are cells that fail o
 cell imports from labkit is put in its place. A cell's last expression is shown as an interactive
 session shows it. The ranks' lines come as they are printed; each launcher can label them
 (`mpiexec -prepend-rank`, `torchrun --tee 3`, `srun --label`).
+
+inline    what a cell imports from labkit, put in its place
+rewrite   small changes to a cell's source
 """
 
 import argparse

@@ -1,1 +1,11 @@
-"""What a learner sees: the output of ranks, while a cell runs and after it, tables and tiles."""
+"""What a learner sees: the output of ranks, while a cell runs and after it, tables and tiles.
+
+said          what the ranks said in a cell, as text
+tabs          the same as HTML, a tab per rank
+long_output   long output, shortened for the page and kept in a file
+live          a cell while it runs
+tables        rows as aligned text, and the table of ranks
+comparison    a comparison of ranks as text and as HTML
+view          a tile per rank, `lab.view()`
+widget/       the widget behind it
+"""

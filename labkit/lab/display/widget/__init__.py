@@ -1,4 +1,8 @@
-"""The widget behind `lab.view()`: it draws the tiles that it is given, and knows nothing else."""
+"""The widget behind `lab.view()`: it draws the tiles that it is given, and knows nothing else.
+
+tiles.js    draws a tile per rank
+tiles.css   how they look
+"""
 
 from pathlib import Path
 

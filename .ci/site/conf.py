@@ -1,11 +1,12 @@
-"""The site: lessons as they are stored, how-to pages, and the reference from the docstrings.
+"""The site: lessons as stored, pages that lie beside their subject, and the reference from the docstrings.
 
-    python -m sphinx -W --keep-going -b html .ci/docs build/site
+    python -m sphinx -W --keep-going -b html .ci/site build/site
 
 No notebook is executed: what a reader sees is what the tests compare.
 """
 
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -29,7 +30,6 @@ project, author, copyright = "labkit", "the labkit authors", "the labkit authors
 release = version = labkit.__version__
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.viewcode", "formulas"]
-exclude_patterns = ["made/parts/*"]
 nb_execution_mode = "off"
 nb_merge_streams = True
 myst_enable_extensions = ["dollarmath", "deflist"]
@@ -52,23 +52,47 @@ html_theme_options = {"navigation_with_keys": True}
 html_copy_source = False
 
 
+PAGES = (
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "notebooks/README.md",
+    "cluster/README.md",
+    "cluster/box/README.md",
+    "cluster/slurm/README.md",
+    "cluster/ssh/README.md",
+    "labkit/README.md",
+    "tests/faults/FAULTS.md",
+)
+
+
 def stage() -> None:
-    """Bring what lies elsewhere in the project into `made`, from where Sphinx reads it."""
+    """Bring what lies elsewhere in the project into `made`, at the same place in it, so that links hold."""
     made = HERE / "made"
     shutil.rmtree(made, ignore_errors=True)
-    (made / "lessons").mkdir(parents=True)
-    lessons = front_page.lessons(ROOT / "notebooks")
-    for lesson in lessons:
+    for lesson in front_page.lessons(ROOT / "notebooks"):
         notebook = json.loads((ROOT / "notebooks" / lesson.file).read_text(encoding="utf-8"))
         for cell in notebook["cells"]:
             describe(cell)
-        (made / "lessons" / lesson.file).write_text(json.dumps(notebook), encoding="utf-8")
-    (made / "lessons.md").write_text(contents(lessons))
-    (made / "benchmarks.md").write_text(benchmarks.page(ROOT / "tests" / "commands" / "bench"))
-    (made / "figures.md").write_text(figures.page(made / "figures"))
-    faults = (ROOT / "tests" / "faults" / "FAULTS.md").read_text()
-    (made / "faults.md").write_text(faults)
-    (made / "changes.md").write_text((ROOT / "CHANGELOG.md").read_text())
+        write(made / "notebooks" / lesson.file, json.dumps(notebook))
+    for page in PAGES:
+        text = (ROOT / page).read_text(encoding="utf-8")
+        write(made / page, text)
+        for target in re.findall(r"\]\(([^)#:]+)\)", text):
+            bring_along(made, ROOT / page, target)
+    write(made / "benchmarks.md", benchmarks.page(ROOT / "tests" / "commands" / "bench"))
+    write(made / "figures.md", figures.page(made / "figures"))
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def bring_along(made: Path, page: Path, target: str) -> None:
+    """A file that a page links to and that is no page itself: the site offers it as it is."""
+    file = (page.parent / target).resolve().relative_to(ROOT)
+    if file.suffix not in (".md", ".ipynb"):
+        write(made / file, (ROOT / file).read_text(encoding="utf-8"))
 
 
 def describe(cell: dict) -> None:
@@ -79,15 +103,6 @@ def describe(cell: dict) -> None:
             cell["metadata"]["mystnb"] = {"image": {"alt": alt}}
 
 
-def contents(lessons) -> str:
-    """The page of all lessons: its table, and the list that Sphinx follows."""
-    rows = [f"| {x.file[:2]} | [{x.title}](lessons/{x.file}) | {x.question} | {x.minutes} |" for x in lessons]
-    table = "\n".join(["| | lesson | question | minutes |", "|---|---|---|---|", *rows])
-    entries = "\n".join(f"lessons/{x.file.removesuffix('.ipynb')}" for x in lessons)
-    followed = f"```{{toctree}}\n:hidden:\n\n{entries}\n```"
-    return "\n\n".join(["# Lessons", "As they are stored: run them to see yours.", table, followed]) + "\n"
-
-
 def require_descriptions(app, page: str, template: str, context: dict, doctree) -> None:
     """A picture that says nothing to a screen reader is a warning, so it fails the build."""
     for picture in doctree.findall(nodes.image) if doctree else ():
@@ -95,6 +110,13 @@ def require_descriptions(app, page: str, template: str, context: dict, doctree) 
             logger.warning("a picture without alternative text: %s", picture.get("uri"), location=page)
 
 
+def without_files(app, what, name, found, options, lines: list[str]) -> None:
+    """The list of files in a folder's docstring is for who reads the code, not for who uses a name."""
+    if what == "module":
+        lines[:] = [line for line in lines if not re.match(r"[\w.]+/? {2,}\S", line)]
+
+
 def setup(app) -> None:
     stage()
+    app.connect("autodoc-process-docstring", without_files)
     app.connect("html-page-context", require_descriptions)

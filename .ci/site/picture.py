@@ -1,6 +1,6 @@
 """Draw the timeline that the README shows, from a real run of the cell that it shows.
 
-python .ci/docs/picture.py
+python .ci/site/picture.py
 """
 
 import re
