@@ -1,7 +1,7 @@
 """On PYTHONPATH, every initial weight of every process is 1 + 1e-6 times as large.
 
-That is ten times the rounding of a float32, and more than two processors differ by: an output that changes was
-stored with digits that another processor need not give.
+That is ten times the rounding of a float32, and more than two processors differ by: an output that changes
+was stored with digits that another processor need not give.
 """
 
 import importlib.abc
