@@ -30,6 +30,8 @@ def merge(recordings: Sequence[Recording], world_size: int) -> Trace:
 
 def aligned(recording: Recording) -> Recording:
     """The same with all moments on rank 0's clock."""
+    if not any(measured.offset for measured in recording.offsets):  # clocks of one machine agree
+        return recording
 
     def there(moment: Moment) -> Moment:
         return Moment(on_rank_0(moment.at, recording.offsets), moment.cpu)
