@@ -2,7 +2,7 @@
 
 plan             where ranks shall run, checked before anything starts
 mpi              which MPI is here, and what it wants to be told
-preflight        is this machine, and each host, as it should be?
+preflight/       is this machine, and each host, as it should be?
 engines          a plan brought to life, a controller and ranks, and their end
 ranks            the ranks as facts
 remote           what is needed when ranks are on other hosts

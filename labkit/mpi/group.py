@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from labkit.mpi.world import Pair, World
 
 # Whom a call passes at least on its way down from the user's line, seen from below.
-_COLLECTIVE = "begin", "the group's verb", "torch's function", "its decorator"
+COLLECTIVE = "begin", "the group's verb", "torch's function", "its decorator"
 _MESSAGE = "begin_message", "begin_send", "send", "torch's isend"
 
 
@@ -93,14 +93,14 @@ class Group(Identity):
         call.sequence = self.sequence
         work = Work(self, call, plan, results, window, ordered)
         if record.records is not None and slow_link.link is None:  # else its messages are recorded
-            call.where = position_above(*_COLLECTIVE)
+            call.where = position_above(*COLLECTIVE)
             record.begin(call, at_once=not getattr(opts, "asyncOp", True))
             work.recorded = True
         try:
             with progress:
                 if self.world.checked:
                     # Found here, since an asynchronous call is checked far from its line.
-                    call.where = call.where or position_above(*_COLLECTIVE)
+                    call.where = call.where or position_above(*COLLECTIVE)
                     work.agreement = Agreement(self.side, call, *blocks)
                 self.queue.append(work)
                 self.pump()

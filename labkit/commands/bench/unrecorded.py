@@ -3,16 +3,20 @@
 A test holds that it calls the same functions in the same order as the group that can record.
 """
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+import torch
+
 from labkit.mpi import work
 from labkit.mpi.call import Call
-from labkit.mpi.group import USER
+from labkit.mpi.group import COLLECTIVE
 from labkit.mpi.messages import slow_link
 from labkit.mpi.process_group import MPIProcessGroup
 from labkit.mpi.record.position import position_above
 from labkit.mpi.repair.agreement import Agreement
+from labkit.mpi.wire.parts import Plan
 from labkit.mpi.wire.waiting import wait_until
 
 
@@ -31,7 +35,7 @@ class Work(work.Work):
         return True
 
     def finish(self) -> None:
-        self.done, self.steps, self.agreement = True, None, None
+        self.done, self.plan, self.agreement = True, None, None
         self.flying.clear()
 
 
@@ -41,12 +45,12 @@ class Group(MPIProcessGroup):
     def begin(
         self,
         verb: str,
-        steps: Any,
-        results: Any,
-        tensors: Any,
+        plan: Plan | None,
+        results: Sequence[Any],
+        tensors: Sequence[torch.Tensor],
         opts: Any = None,
         *,
-        blocks: Any = ((), ()),
+        blocks: tuple[Sequence[int], Sequence[int]] = ((), ()),
         window: int | None = None,
         ordered: bool = False,
         **about: Any,
@@ -58,10 +62,10 @@ class Group(MPIProcessGroup):
         self.refuse_if_tainted(call)
         self.sequence += 1
         call.sequence = self.sequence
-        begun = Work(self, call, steps, results, window, ordered)
+        begun = Work(self, call, plan, results, window, ordered)
         with work.progress:
             if self.world.checked:
-                call.where = call.where or position_above(USER)
+                call.where = call.where or position_above(*COLLECTIVE)
                 begun.agreement = Agreement(self.side, call, *blocks)
             self.queue.append(begun)
             self.pump()
