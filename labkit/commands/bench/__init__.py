@@ -10,7 +10,7 @@ worker             what runs on those ranks
 ddp                one training step of a network
 recording          what recording costs an all_reduce
 recording_worker   what runs on the ranks of that
-unrecorded         the way of a collective to MPI with no code that records
+unrecorded         a group that cannot record, to compare with
 simulation         what the simulators take
 report             from seconds to ratios and a table
 figure             a panel per collective
