@@ -26,7 +26,7 @@ def test_the_table_shows_the_hosts_in_their_order_and_stop_leaves_nothing(box):
         hosts = [row[1] for row in lab.status()]
         assert hosts == ["miriad2a", "miriad2a", "miriad2b", "miriad2b"]
         assert {row[-1] for row in lab.status()} == {"ready"}
-        local = "from labkit.rank import MPI\nMPI.COMM_WORLD.Split_type(MPI.COMM_TYPE_SHARED).rank"
+        local = "from mpi4py import MPI\nMPI.COMM_WORLD.Split_type(MPI.COMM_TYPE_SHARED).rank"
         assert [s.words() for s in run(lab, local).said] == ["0", "1", "0", "1"]
         lab.restart(ranks=3)
         assert [row[1] for row in lab.status()] == ["miriad2a", "miriad2a", "miriad2b"]
