@@ -86,6 +86,7 @@ def other_pythons():
             yield str(candidate)
 
 
+@pytest.mark.slow  # each is started
 def test_pythons_that_are_not_supported_say_so():
     others = list(other_pythons())
     if not others:

@@ -107,6 +107,7 @@ def test_a_broken_file_says_which_and_what_to_do(progress_folder):
         labkit.progress()
 
 
+@pytest.mark.slow
 def test_two_kernels_lose_nothing(progress_folder):
     code = "import labkit\nfor i in range(20): labkit.predict({!r}, i)"
     names = ("turns", "million", "messages")

@@ -20,6 +20,7 @@ def notebook():
     return NotebookClient(written, timeout=60, kernel_name="python3").execute()
 
 
+@pytest.mark.ranks  # no ranks, but a kernel
 def test_the_stored_picture_has_it_and_text_in_its_place(notebook):
     (output,) = notebook.cells[0].outputs
     said = "Figure: Four ranks end as one does (loss over step)"
@@ -27,6 +28,7 @@ def test_the_stored_picture_has_it_and_text_in_its_place(notebook):
     assert output.data["text/plain"] == said
 
 
+@pytest.mark.ranks
 def test_a_page_made_from_it_has_it(notebook):
     page, _ = HTMLExporter(template_name="classic").from_notebook_node(notebook)
     (picture,) = BeautifulSoup(page, "html.parser").select("img")

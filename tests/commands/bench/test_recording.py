@@ -4,6 +4,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 CALLS = """
 import json, sys
 import torch
@@ -46,6 +48,7 @@ def said_by(program: str) -> list:
     return json.loads(subprocess.run(command, stdout=subprocess.PIPE, timeout=120, check=True).stdout)
 
 
+@pytest.mark.ranks
 def test_both_call_the_same_functions_in_the_same_order_and_leave_the_same():
     unchecked, checked = said_by(CALLS)
     for (plain, plain_work), (hooked, hooked_work) in (unchecked, checked):
@@ -82,6 +85,7 @@ print(json.dumps([of(plain), of(dist.group.WORLD)]))
 """
 
 
+@pytest.mark.ranks
 def test_only_one_of_them_asks_whether_to_record():
     plain, hooked = said_by(ASKED)
     assert plain == [] and {"records", "recorded"} <= set(hooked)
