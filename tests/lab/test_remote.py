@@ -99,3 +99,21 @@ def test_only_what_labkit_itself_has_is_called(labs, name):
     with pytest.raises(LabError, match=f"to call {name} on a rank"):
         remote.call(labs(2), name, asked="a test")
     assert remote.call(labs(2), "rank.world.describe", asked="a test")[1]["rank"] == 1
+
+
+FAILS = """
+from labkit.mpi.errors import DeadlineError
+from labkit.rank import service
+def fails(): raise DeadlineError("the moon", "cheese", "look again")
+fails.__module__ = "labkit.rank.service"
+service.fails = fails
+"""
+
+
+def test_an_error_of_the_backend_needs_no_mpi_to_be_told(labs):
+    lab = labs(2)
+    lab[:].execute(FAILS, block=True)
+    with pytest.raises(LabError, match="found: cheese") as caught:
+        remote.call(lab, "fails", asked="a test")
+    assert type(caught.value) is LabError
+    assert len(remote.call(lab, "describe", asked="a test")) == 2

@@ -37,7 +37,7 @@ def test_state(labs, name):
         deadline = time.monotonic() + 10
         while True:
             told = ask_states(lab, [0, 1])
-            if set(told) == {0, 1} and told[0].doing == doing and told[0].place:
+            if set(told) == {0, 1} and told[0].doing == doing and told[0].place and told[1].place:
                 break
             assert time.monotonic() < deadline, told
             time.sleep(0.05)
