@@ -2,7 +2,7 @@
 
 plans          what each collective does with tensors, as parts that a Work takes one after another
 shared_memory  large all_reduces through memory that the ranks of one host share
-rooms          what one rank does with a piece of a tensor in that memory, stage by stage
+pieces         what one rank does with a piece of a tensor in that memory, stage by stage
 mapped         how the ranks make and find that memory
 by_schedule    collectives as schedules of messages, while the network is limited
 """

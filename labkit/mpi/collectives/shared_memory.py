@@ -1,6 +1,6 @@
 """All-reduce of large tensors through memory that the ranks of one host share.
 
-A tensor goes through it in pieces. Of each a rank takes its part in some stages (`collectives.rooms`), and
+A tensor goes through it in pieces. Of each a rank takes its part in some stages (`collectives.pieces`), and
 between two stages all ranks meet: each counts up a number that the others read. It looks a few times, then
 waits as for any other step, so that a wait here ends by an interrupt or a deadline too.
 """
@@ -15,7 +15,7 @@ from enum import Enum
 import torch
 
 from labkit.mpi.collectives import mapped
-from labkit.mpi.collectives.rooms import Pair, Room, Split
+from labkit.mpi.collectives.pieces import Pair, Views, Split
 from labkit.mpi.wire import steps
 from labkit.mpi.wire.parts import PAUSE, Local, Plan, Step
 from labkit.mpi.wire.runtime import MPI
@@ -29,7 +29,7 @@ POSSIBLE = hasattr(os, "memfd_create") and platform.machine() in ("x86_64", "AMD
 
 LINE = 8  # numbers in a cache line: each rank's number has one of its own
 LOOKS = 200  # as many as a rank that came at the same time needs, on the same core too
-ROOMS = 64  # kept; each is a few small objects
+VIEWS = 64  # kept; each is a few small objects
 HEAD = 4096  # bytes: a token, and from half of it on the numbers
 
 _DTYPES = (
@@ -59,7 +59,7 @@ class SharedMemory:
         self.mapping = _Mapping.UNTRIED
         self.others = [r * LINE for r in range(size) if r != rank]
         self.meetings, self.pieces = 0, 0
-        self.rooms: dict[tuple[int, torch.dtype, int], Room] = {}
+        self.views: dict[tuple[int, torch.dtype, int], Views] = {}
 
     @property
     def mapped(self) -> bool:
@@ -112,17 +112,17 @@ class SharedMemory:
             yield Step(lambda: meeting, ())
             yield PAUSE
 
-    def room(self, kind: type[Room], piece: torch.Tensor) -> Room:
+    def room(self, kind: type[Views], piece: torch.Tensor) -> Views:
         """Where a piece of that length passes through. One after another, pieces use two places in turn."""
         self.pieces += 1
         key = piece.numel(), piece.dtype, self.pieces % 2 if kind is Pair else 0
-        if key not in self.rooms:
-            if len(self.rooms) >= ROOMS:
-                self.rooms.clear()
+        if key not in self.views:
+            if len(self.views) >= VIEWS:
+                self.views.clear()
             start = key[-1] * EXCHANGED
             memory = self.bytes[:, start : start + piece.nbytes].view(piece.dtype)
-            self.rooms[key] = kind.of(memory, self.rank)
-        return self.rooms[key]
+            self.views[key] = kind.of(memory, self.rank)
+        return self.views[key]
 
 
 class _Meeting:

@@ -106,4 +106,4 @@ class Split:
     stages: ClassVar[tuple[Callable[..., None], ...]] = (give, combine, take)
 
 
-Room: TypeAlias = Pair | Split
+Views: TypeAlias = Pair | Split
