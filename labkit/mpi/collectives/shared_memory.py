@@ -15,7 +15,7 @@ from enum import Enum
 import torch
 
 from labkit.mpi.collectives import mapped
-from labkit.mpi.collectives.pieces import Pair, Views, Split
+from labkit.mpi.collectives.pieces import Pair, Split, Views
 from labkit.mpi.wire import steps
 from labkit.mpi.wire.parts import PAUSE, Local, Plan, Step
 from labkit.mpi.wire.runtime import MPI
@@ -96,7 +96,7 @@ class SharedMemory:
         """[n] -> [n], reduced over all ranks in place. `at_once`: the caller has nothing else to do."""
         kind, nbytes = (Pair, EXCHANGED) if self.size == 2 else (Split, PIECE)
         for piece in flat.unsafe_split(nbytes // flat.itemsize):  # autograd is not to know, and need not
-            room = self.room(kind, piece)
+            room = self.views_of(kind, piece)
             first, *others = room.stages
             yield Local(first, room, piece, op)
             for stage in others:
@@ -112,7 +112,7 @@ class SharedMemory:
             yield Step(lambda: meeting, ())
             yield PAUSE
 
-    def room(self, kind: type[Views], piece: torch.Tensor) -> Views:
+    def views_of(self, kind: type[Views], piece: torch.Tensor) -> Views:
         """Where a piece of that length passes through. One after another, pieces use two places in turn."""
         self.pieces += 1
         key = piece.numel(), piece.dtype, self.pieces % 2 if kind is Pair else 0
