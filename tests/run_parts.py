@@ -43,13 +43,13 @@ def pytest(*arguments: str) -> tuple[str, ...]:
 
 EVERYWHERE = " and ".join(f"not {marker}" for marker in ELSEWHERE)
 UNIT = ("tests", "--ignore=tests/faults", "--ignore=tests/mpi")
-NOTEBOOKS = Part("notebooks", 5, pytest("--nbval", "--nbval-cell-timeout=120", "notebooks"))
+NOTEBOOKS = Part("notebooks", 7, pytest("--nbval", "--nbval-cell-timeout=120", "notebooks"))
 # The arithmetic that any x86 processor has: what is stored must not depend on the one it was stored on.
 PLAIN = {"ATEN_CPU_CAPABILITY": "default", "ONEDNN_MAX_CPU_ISA": "SSE41", "MKL_CBWR": "COMPATIBLE"}
 ANOTHER_PROCESSOR = replace(NOTEBOOKS, name="another processor", environment=PLAIN)
-RANKS = Part("ranks", 6, pytest(*UNIT, "-m", f"ranks and {EVERYWHERE}"))
-MPI = Part("mpi", 2, pytest("tests/mpi", "-m", EVERYWHERE))
-FAULTS = Part("faults", 2.5, pytest("tests/faults", "-s", "-m", EVERYWHERE))
+RANKS = Part("ranks", 8, pytest(*UNIT, "-m", f"ranks and {EVERYWHERE}"))
+MPI = Part("mpi", 4, pytest("tests/mpi", "-m", EVERYWHERE))
+FAULTS = Part("faults", 5, pytest("tests/faults", "-s", "-m", EVERYWHERE))
 
 # Parts in one tuple run at the same time: none of them starts ranks, which want the cores to themselves.
 QUICK = (
