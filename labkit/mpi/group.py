@@ -91,7 +91,8 @@ class Group(Identity):
         self.refuse_if_tainted(call)
         self.sequence += 1
         call.sequence = self.sequence
-        work = Work(self, call, plan, results, window, ordered)
+        # Without a plan it is done when the ranks agree; a Work that has none left would be done before.
+        work = Work(self, call, iter(()) if plan is None else plan, results, window, ordered)
         if record.records is not None and slow_link.link is None:  # else its messages are recorded
             call.where = position_above(*COLLECTIVE)
             record.begin(call, at_once=not getattr(opts, "asyncOp", True))
