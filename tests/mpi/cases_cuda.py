@@ -29,8 +29,9 @@ def gloo_as_nccl() -> Iterator[list[str]]:
 
     group = dist.group.WORLD
     own = {name: verb for name, verb in vars(type(group)).items() if name in cuda.VERBS}
-    all_there = {"ROUTED": 1, "on_gpu": lambda *given: True, "nccl": lambda group: Noted()}
-    with patch.multiple(cuda, **all_there), patch.object(group.world, "gpu_each", True):
+    all_there = {"on_gpu": lambda *given: True, "nccl": lambda group: Noted()}
+    built = patch.object(torch.backends.cuda, "is_built", lambda: True)
+    with built, patch.multiple(cuda, **all_there), patch.object(group.world, "gpu_each", True):
         try:
             cuda.with_nccl(type(group))
             yield asked
