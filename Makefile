@@ -20,7 +20,7 @@ PIP = $(VENV)/bin/python -m pip --disable-pip-version-check
 INSTALL = $(PIP) install --quiet --constraint constraints.txt
 ACTIVATE = . $(VENV)/bin/activate
 
-.PHONY: help install dev lab quick test test-all docs coverage faults nightly constraints clean
+.PHONY: help install dev lab quick test test-all docs coverage faults gpu nightly constraints clean
 .DEFAULT_GOAL = help
 
 help: ## this list
@@ -76,6 +76,9 @@ coverage: $(TESTABLE) ## how much of labkit the tests run, ranks included; at le
 
 faults: $(TESTABLE) ## the faults that a lab survives, as a table with the time to each verdict
 	@$(ACTIVATE) && exec python tests/run_parts.py faults
+
+gpu: $(TESTABLE) ## what only a GPU can show, noted in build/gpu.json; without one, what was skipped and why
+	@$(ACTIVATE) && exec python tests/run_parts.py gpu
 
 nightly: $(TESTABLE) ## what takes hours: soaks, repeated runs
 	@$(ACTIVATE) && exec python tests/run_parts.py nightly

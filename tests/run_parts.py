@@ -3,6 +3,7 @@
 python tests/run_parts.py quick       style, types, layers and all tests that start no ranks
 python tests/run_parts.py test        what any machine can run
 python tests/run_parts.py test-all    what comes on top: takes longer, or needs more than a bare machine
+python tests/run_parts.py gpu         what only a GPU can show; elsewhere, what was skipped and why
 python tests/run_parts.py coverage    the tests again, measured
 python tests/run_parts.py nightly     what takes hours
 """
@@ -24,7 +25,7 @@ from xml.etree import ElementTree
 ROOT = Path(__file__).resolve().parent.parent
 
 # Tests with one of these markers are left to a part of their own.
-ELSEWHERE = ("slow", "hosts", "slurm", "browser", "othermpi", "docs", "nightly")
+ELSEWHERE = ("slow", "hosts", "slurm", "browser", "othermpi", "docs", "nightly", "gpu")
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,7 @@ PARTS: dict[str, tuple[tuple[Part, ...], ...]] = {
         (Part("othermpi", 8, pytest("tests", "-m", "othermpi")),),
         (ANOTHER_PROCESSOR,),
     ),
+    "gpu": ((Part("gpu", 60, pytest("tests/gpu", "-rfE", "-m", "gpu")),),),
     "faults": ((Part("faults", 6, pytest("tests/faults", "-s", "-m", "not nightly")),),),
     "coverage": (
         (measured(replace(QUICK[0]), 4),),
@@ -118,7 +120,8 @@ def run(part: Part, folder: Path, output: int | None = None) -> Ran:
     process = subprocess.Popen(
         [sys.executable, *part.command, *junit],
         cwd=ROOT,
-        env={"LABKIT_SPARE": "0"} | os.environ | part.environment,  # two cores are busy enough with ranks
+        # Two cores are busy enough with ranks; and what tests expect is the CPU's, also where there is a GPU.
+        env={"LABKIT_SPARE": "0", "LABKIT_DEVICE": "cpu"} | os.environ | part.environment,
         stdin=subprocess.DEVNULL,
         stdout=output,
         stderr=subprocess.STDOUT if output else None,

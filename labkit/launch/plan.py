@@ -76,7 +76,7 @@ def plan(
     """Check what was asked against what is here; raises LabError before anything is started.
 
     A count that the caller names wins; the environment (`LABKIT_RANKS`, `LABKIT_LAUNCHER`,
-    `LABKIT_BACKEND`, `LABKIT_HOSTS`) fills in what is left open.
+    `LABKIT_BACKEND`, `LABKIT_DEVICE`, `LABKIT_HOSTS`) fills in what is left open.
     """
     named = names.parse(hosts or os.environ.get("LABKIT_HOSTS") or "")
     launcher = launcher or os.environ.get("LABKIT_LAUNCHER") or "auto"
@@ -84,6 +84,8 @@ def plan(
     if backend == "auto":
         backend = os.environ.get("LABKIT_BACKEND") or "auto"
     one_of("backend", backend, BACKENDS)
+    if device == "auto":
+        device = os.environ.get("LABKIT_DEVICE") or "auto"
     one_of("device", device, DEVICES)
     default = sum(host.slots for host in named) or os.environ.get("LABKIT_RANKS") or DEFAULT_RANKS
     found, launcher = find_mpi(mpi), "mpiexec" if launcher == "auto" else launcher

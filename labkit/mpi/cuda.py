@@ -3,9 +3,11 @@
 The MPI wheels cannot read GPU memory. A group makes its NCCL backend at the first CUDA tensor, on
 torch's own store; NCCL does not share a GPU between ranks, so where ranks share one, tensors are copied to
 the host, sent by MPI and copied back (see `buffers.dense`). LABKIT_MPI_CUDA=nccl or host decides
-by hand.
+by hand. Messages always go through the host: NCCL knows no tags and no receive from any rank, and a ring
+in which each rank begins with a send hangs there while its pairs connect. On a limited network collectives
+go through the host, too.
 
-Untested: no machine with a GPU has run this file yet.
+Untested: no machine with a GPU has run this file yet; `make gpu` will.
 """
 
 from __future__ import annotations
@@ -20,16 +22,18 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch.distributed as dist
 
+from labkit.mpi.messages import slow_link
+
 if TYPE_CHECKING:
     from labkit.mpi.group import Group
 
-# Verbs whose work NCCL can do: all that take tensors.
+# Verbs whose work NCCL does: all collectives that take tensors.
 VERBS = (
     "allreduce", "allreduce_coalesced", "reduce", "broadcast", "allgather", "allgather_coalesced",
     "_allgather_base", "all_gather_single", "all_gather_single_coalesced", "allgather_into_tensor_coalesced",
     "gather", "scatter", "reduce_scatter", "_reduce_scatter_base", "reduce_scatter_single",
     "reduce_scatter_single_coalesced", "reduce_scatter_tensor_coalesced", "alltoall", "alltoall_base",
-    "all_to_all_single", "send", "recv",
+    "all_to_all_single",
 )  # fmt: skip
 
 
@@ -60,6 +64,7 @@ def nccl(group: Group) -> dist.ProcessGroup:
         inner._set_default_backend(kind)
         backend = dist.ProcessGroupNCCL(store, group.me, group.members, options)
         inner._register_backend(torch.device("cuda"), kind, backend)
+        inner._set_group_name(f"{group.named}/nccl")  # a trace counts its calls by themselves
         group.nccl = inner
     return group.nccl
 
@@ -76,14 +81,18 @@ def with_nccl(cls: type[Group]) -> type[Group]:
 def _routed(name: str, verb: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(verb)
     def routed(group: Group, tensors: Any, *args: Any) -> Any:
-        if group.world.gpu_each and _first(tensors).is_cuda:
+        if group.world.gpu_each and slow_link.link is None and on_gpu(tensors, *args):
             return getattr(nccl(group), name)(tensors, *args)
         return verb(group, tensors, *args)
 
     return routed
 
 
-def _first(tensors: Any) -> torch.Tensor:
-    while not isinstance(tensors, torch.Tensor):
-        tensors = tensors[0]
-    return tensors
+def on_gpu(*given: Any) -> bool:
+    """Whether the first tensor among a verb's arguments is on a GPU; lists may be empty, as gather's are."""
+    for one in given:
+        if isinstance(one, torch.Tensor):
+            return one.is_cuda
+        if isinstance(one, (list, tuple)) and one:
+            return on_gpu(*one)
+    return False

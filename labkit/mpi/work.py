@@ -175,7 +175,7 @@ class Work(dist.Work):
         """A future that is complete already: torch waits for futures in C++, deaf to interrupts."""
         if self.future is None:
             self.wait()
-            self.future = torch.futures.Future()
+            self.future = torch.futures.Future(devices=_gpus(self.results))
             # torch runs Python under this call, and makes a RuntimeError of an interrupt in there.
             with deferred_interrupts():
                 self.future.set_result(self.results)
@@ -201,6 +201,13 @@ class Work(dist.Work):
         return self.received.Get_source()
 
     _source_rank = source_rank
+
+
+def _gpus(results: Any) -> list[torch.device]:
+    """The GPUs that results are on: torch's futures must know them beforehand."""
+    if isinstance(results, torch.Tensor):
+        return [results.device] if results.is_cuda else []
+    return [gpu for inner in results for gpu in _gpus(inner)]
 
 
 def _line(call: Call) -> str:

@@ -11,12 +11,14 @@ import sys
 from dataclasses import asdict
 from typing import Any, NoReturn
 
+import torch
 import torch.distributed as dist
 from ipyparallel.engine.app import IPEngine
+from ipyparallel.serialize.canning import can_map
 
 from labkit import LabError
 from labkit.rank import interrupts, state, tracebacks
-from labkit.rank.world import face_the_notebook, join_world, names, seed
+from labkit.rank.world import face_the_notebook, join_world, names, seed, use_own_gpu
 
 
 def tell_of_exit() -> None:
@@ -68,6 +70,12 @@ class RankEngine(IPEngine):
         self.session.send(stream, "labkit_interrupt_reply", {"status": "ok"}, parent, ident=ident)
 
 
+def send_tensors_from_the_cpu() -> None:
+    """What the notebook fetches is on no GPU: the notebook may see none, and ranks have different ones."""
+    for kind in (torch.Tensor, torch.nn.Parameter):
+        can_map[kind] = torch.Tensor.cpu
+
+
 def write_log_to(folder: str) -> None:
     """Write to files what is written outside of cells: mpiexec would carry it in clear text."""
     name = f"{folder}/ipengine-rank{dist.get_rank()}.log"
@@ -80,6 +88,8 @@ def write_log_to(folder: str) -> None:
 def main() -> None:
     face_the_notebook()
     join_world()
+    use_own_gpu()
+    send_tensors_from_the_cpu()
     if "LABKIT_LOGS" in os.environ:
         write_log_to(os.environ["LABKIT_LOGS"])
     seed()

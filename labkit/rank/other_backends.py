@@ -105,11 +105,17 @@ def _end(name: str, method: Callable) -> Callable:
             raise
         if done:
             _open.pop(work, None)
-            received = call.verb == "recv"
-            record.finish(call, source=_ranks(group)[work._source_rank()] if received else None)
+            record.finish(call, source=_source(call, work, group))
         return done
 
     return observed
+
+
+def _source(call: Call, work: dist.Work, group: dist.ProcessGroup) -> int | None:
+    """The rank that a message came from; NCCL cannot tell, but receives from a given rank only."""
+    if call.verb != "recv":
+        return None
+    return call.ranks[0] if len(call.ranks) == 1 else _ranks(group)[work._source_rank()]
 
 
 def _call(name: str, group: dist.ProcessGroup, *args: Any, opts: Any = None, **kwargs: Any) -> Call:

@@ -68,7 +68,6 @@ def _waiting_in_mpi() -> dict | None:
 
 def _waiting_in_c10d(inner: list[FrameType]) -> dict | None:
     """A wait inside torch.distributed's Python layer, for backends that do not tell their own state."""
-    import torch
     import torch.distributed as dist
 
     calls = [f for f in inner if f.f_code.co_filename.endswith(_C10D)]
@@ -83,6 +82,6 @@ def _waiting_in_c10d(inner: list[FrameType]) -> dict | None:
     return {
         "verb": verb,
         "peers": tuple(dist.get_process_group_ranks(group)),
-        "number": group._get_backend(torch.device("cpu"))._get_sequence_number_for_group(),
+        "number": group._get_backend(group._device_types[0])._get_sequence_number_for_group(),
         "group": group.group_name,
     }

@@ -62,6 +62,13 @@ def device() -> torch.device:
     return torch.device("cuda", local % torch.cuda.device_count())
 
 
+def use_own_gpu() -> None:
+    """Make this rank's GPU the current one, which "cuda" means to torch and NCCL where no number is given."""
+    own = device()
+    if own.index:  # 0 is the current one already, and to say so would take memory there at once
+        torch.cuda.set_device(own)
+
+
 def names() -> dict:
     """What a cell finds on a rank before the learner defines anything."""
     return {

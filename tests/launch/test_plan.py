@@ -115,3 +115,9 @@ def test_an_unknown_mpiexec_is_shown(monkeypatch, tmp_path):
 
 def test_the_mpi_of_this_environment():
     assert launch.find_mpi().name in ("mpich", "openmpi", "impi")
+
+
+def test_the_device_that_was_asked_for_is_told_to_the_ranks(monkeypatch):
+    monkeypatch.setenv("LABKIT_DEVICE", "cuda")
+    assert launch.plan(1).environment()["LABKIT_DEVICE"] == "cuda"
+    assert launch.plan(1, device="cpu").environment()["LABKIT_DEVICE"] == "cpu"

@@ -24,6 +24,7 @@ MODULES = (
     "cases_parallel",
     "cases_pipeline",
     "cases_position",
+    "cases_cuda",
     "cases_checkpoint",
     "cases_checked",
     "cases_checked_messages",
