@@ -18,8 +18,8 @@ os.environ.setdefault("LABKIT_SPARE", "0")  # tests that want spare ranks say so
 
 WORLD_SIZE = ("lab", "ranks", "size", "n")
 """What tests call the parameter that is their world size."""
-AT_ONCE = 2
-"""World sizes at which `make test` runs a test of ranks."""
+AT_ONCE = 1
+"""World sizes at which `make test` runs a test of ranks: one, and another test at another one."""
 
 
 def drawn(name: str, choices: Sequence, count: int) -> list:

@@ -76,10 +76,10 @@ PARTS: dict[str, tuple[tuple[Part, ...], ...]] = {
     "test-all": (
         (Part("browser", 4, pytest("tests", "-m", "browser")),),
         (Part("docs", 2, SPHINX),),
-        (Part("slow", 18, pytest("tests", "-m", "slow")),),
+        (Part("slow", 22, pytest("tests", "-m", "slow")),),
         (Part("hosts", 8, pytest("tests", "-m", "hosts")),),
         (Part("slurm", 7, pytest("tests", "-m", "slurm")),),
-        (Part("othermpi", 8, pytest("tests", "-m", "othermpi")),),
+        (Part("othermpi", 11, pytest("tests", "-m", "othermpi")),),
         (ANOTHER_PROCESSOR,),
     ),
     "gpu": ((Part("gpu", 60, pytest("tests/gpu", "-rfE", "-m", "gpu")),),),

@@ -152,7 +152,8 @@ OWNER = textwrap.dedent("""
 """)
 
 
-@pytest.mark.parametrize("when", [pytest.param("preparing", marks=pytest.mark.slow), "ready"])
+@pytest.mark.slow
+@pytest.mark.parametrize("when", ["preparing", "ready"])
 def test_a_killed_owner_leaves_no_spare_ranks(spare_ranks, when):
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     owner = subprocess.Popen([sys.executable, "-c", OWNER, when], **pipes)

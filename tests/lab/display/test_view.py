@@ -52,6 +52,7 @@ def test_a_running_cell_is_seen_and_then_rest(labs, shell, n, monkeypatch):
     assert [t.state for t in shown.tiles] == ["ready"] * n
 
 
+@pytest.mark.slow
 @pytest.mark.ranks
 def test_a_stopped_lab_is_seen(shell):
     from labkit import launch
