@@ -35,10 +35,8 @@ def answer(name: str, *arguments: Any) -> Any:
     """What that function returns; a LabError is an answer too, for the notebook to raise."""
     try:
         return named(name)(*arguments)
-    except LabError as error:
-        return LabError(
-            error.asked, error.found, error.fix
-        )  # a class of labkit.mpi would import MPI over there
+    except LabError as error:  # one of labkit.mpi's own: its class would import MPI over there
+        return LabError(error.asked, error.found, error.fix)
 
 
 def clean() -> None:
