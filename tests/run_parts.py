@@ -22,6 +22,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from xml.etree import ElementTree
 
+import psutil
+
+from labkit.launch import processes
+
 ROOT = Path(__file__).resolve().parent.parent
 
 # Tests with one of these markers are left to a part of their own.
@@ -45,6 +49,9 @@ def pytest(*arguments: str) -> tuple[str, ...]:
 EVERYWHERE = " and ".join(f"not {marker}" for marker in ELSEWHERE)
 UNIT = ("tests", "--ignore=tests/faults", "--ignore=tests/mpi")
 NOTEBOOKS = Part("notebooks", 7, pytest("--nbval", "--nbval-cell-timeout=120", "notebooks"))
+# They share one lab, as the notebooks of a JupyterLab do: it belongs to this process, and ends with it.
+SERVER = {"LABKIT_SERVER": processes.identity(psutil.Process())}
+SHARING = replace(NOTEBOOKS, environment=SERVER)
 # The arithmetic that any x86 processor has: what is stored must not depend on the one it was stored on.
 PLAIN = {"ATEN_CPU_CAPABILITY": "default", "ONEDNN_MAX_CPU_ISA": "SSE41", "MKL_CBWR": "COMPATIBLE"}
 ANOTHER_PROCESSOR = replace(NOTEBOOKS, name="another processor", environment=PLAIN)
@@ -72,7 +79,7 @@ def measured(part: Part, minutes: float) -> Part:
 
 PARTS: dict[str, tuple[tuple[Part, ...], ...]] = {
     "quick": (QUICK,),
-    "test": (QUICK, (RANKS,), (MPI,), (FAULTS,), (NOTEBOOKS,)),
+    "test": (QUICK, (RANKS,), (MPI,), (FAULTS,), (SHARING,)),
     "test-all": (
         (Part("browser", 4, pytest("tests", "-m", "browser")),),
         (Part("docs", 2, SPHINX),),

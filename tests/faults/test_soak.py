@@ -33,7 +33,9 @@ while True:
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("times", [20, pytest.param(200, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(
+    "times", [pytest.param(20, marks=pytest.mark.slow), pytest.param(200, marks=pytest.mark.nightly)]
+)
 def test_interrupts_at_random_moments(labs, times):
     lab, moment = labs(2), random.Random(0)
     pids = [r.pid for r in lab.ranks]

@@ -69,7 +69,7 @@ def python(code: str, path: str, cwd: Path, **extra: str) -> subprocess.Complete
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("ranks", [1, 2, 4])
+@pytest.mark.parametrize("ranks", [*(pytest.param(n, marks=pytest.mark.slow) for n in (1, 4)), 2])
 def test_an_unmodified_script_runs_under_mpiexec(installed, tmp_path, ranks):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
@@ -120,7 +120,10 @@ def test_under_a_launcher_nothing_heavy_is_imported(installed, tmp_path):
     assert found.stdout.split("\n")[0] == "mpi True heavy []", found.stdout + found.stderr
 
 
-@pytest.mark.parametrize("fault", ["raise RuntimeError('broken')", "import no_such_module", "not python"])
+FAULTS = ("raise RuntimeError('broken')", "import no_such_module", "not python")
+
+
+@pytest.mark.parametrize("fault", [FAULTS[0], *(pytest.param(f, marks=pytest.mark.slow) for f in FAULTS[1:])])
 def test_no_fault_of_ours_breaks_the_import_of_torch(installed, tmp_path, fault):
     """A copy of the package in which what the entry point calls is broken."""
     shutil.copytree(launcher.REPOSITORY / "labkit", tmp_path / "labkit")
