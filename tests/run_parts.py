@@ -83,7 +83,7 @@ PARTS: dict[str, tuple[tuple[Part, ...], ...]] = {
     "test-all": (
         (Part("browser", 4, pytest("tests", "-m", "browser")),),
         (Part("docs", 2, SPHINX),),
-        (Part("slow", 22, pytest("tests", "-m", "slow")),),
+        (Part("slow", 32, pytest("tests", "-m", "slow")),),
         (Part("hosts", 8, pytest("tests", "-m", "hosts")),),
         (Part("slurm", 7, pytest("tests", "-m", "slurm")),),
         (Part("othermpi", 11, pytest("tests", "-m", "othermpi")),),
