@@ -3,7 +3,11 @@
 A rank registers only when it can communicate, so a lab that has started is ready.
 """
 
+# ruff: noqa: E402
 import gc
+
+gc.disable()  # what is imported stays: to look through it again and again is a tenth of the start
+
 import os
 import signal
 import socket
@@ -52,7 +56,8 @@ class RankEngine(IPEngine):
     async def complete_registration(self, *args: Any) -> None:
         await super().complete_registration(*args)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)  # nothing to save: end at once
-        gc.freeze()  # what torch has made stays: else each clean start looks through all of it, 0.1 s
+        gc.freeze()  # else each clean start looks through all that torch has made, 0.1 s
+        gc.enable()
         interrupts.install(self.kernel)
         tracebacks.install(self.kernel.shell)
         self.kernel._abort_queues = lambda *args: None  # a failed cell must not swallow the next one
