@@ -49,15 +49,12 @@ def pytest(*arguments: str) -> tuple[str, ...]:
 EVERYWHERE = " and ".join(f"not {marker}" for marker in ELSEWHERE)
 UNIT = ("tests", "--ignore=tests/faults", "--ignore=tests/mpi")
 NOTEBOOKS = Part("notebooks", 7, pytest("--nbval", "--nbval-cell-timeout=120", "notebooks"))
-# They share one lab, as the notebooks of a JupyterLab do: it belongs to this process, and ends with it.
+# The notebooks of a run share one lab, as those of a JupyterLab do: it belongs to this process, and ends with it.
 SERVER = {"LABKIT_SERVER": processes.identity(psutil.Process())}
 SHARING = replace(NOTEBOOKS, environment=SERVER)
 # The arithmetic that any x86 processor has: what is stored must not depend on the one it was stored on.
 PLAIN = {"ATEN_CPU_CAPABILITY": "default", "ONEDNN_MAX_CPU_ISA": "SSE41", "MKL_CBWR": "COMPATIBLE"}
-# With it lesson 05 trains for more than a minute in one cell.
-ANOTHER_PROCESSOR = Part(
-    "another processor", 14, pytest("--nbval", "--nbval-cell-timeout=300", "notebooks"), PLAIN
-)
+ANOTHER_PROCESSOR = replace(SHARING, name="another processor", minutes=10, environment=SERVER | PLAIN)
 RANKS = Part("ranks", 8, pytest(*UNIT, "-m", f"ranks and {EVERYWHERE}"))
 MPI = Part("mpi", 4, pytest("tests/mpi", "-m", EVERYWHERE))
 FAULTS = Part("faults", 5, pytest("tests/faults", "-s", "-m", EVERYWHERE))
