@@ -4,6 +4,7 @@ import logging
 import os
 import secrets
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -14,11 +15,13 @@ from jupyter_core.paths import jupyter_runtime_dir
 from traitlets.config import Config
 
 from labkit import LabError
-from labkit.launch import Plan, cause_of_death, keeper, processes, remote, slurm
+from labkit.launch import Plan, cause_of_death, keeper, processes, remote, slurm, stub
 from labkit.launch.preflight import start
 
 RUNTIME = Path(jupyter_runtime_dir(), "labkit")
 """Where each running lab has a folder of its own, private to the user, named by its id."""
+PATH_MAX = 100
+"""Bytes that the name of a Unix socket may have on any system."""
 START_DEADLINE = 120.0
 """Seconds until a start that has not succeeded is given up."""
 
@@ -140,7 +143,7 @@ class Engines:
         config = Config()
         command, options, environment = self.launcher()
         config.MPIEngineSetLauncher.mpi_cmd, config.MPIEngineSetLauncher.mpi_args = command, options
-        config.MPIEngineSetLauncher.engine_cmd = self.plan.program()
+        config.MPIEngineSetLauncher.engine_cmd = self._program(environment)
         if self.plan.is_remote:
             remote.secure_channel(self.folder, self._address)
         cluster = ipp.Cluster(
@@ -168,6 +171,26 @@ class Engines:
             if not self.is_alive() or time.monotonic() > deadline:
                 raise self._did_not_start()
             time.sleep(0.01)
+
+    def _program(self, environment: dict[str, str]) -> list[str]:
+        """What mpiexec starts: stubs, for ranks that are forked on this machine; elsewhere the ranks."""
+        path = str(self.folder / "ranks")
+        if self.plan.is_remote or len(path) > PATH_MAX:
+            return self.plan.program()
+        with socket.socket(socket.AF_UNIX) as listening, open(self.folder/"forkserver.log", "wb") as log:
+            listening.bind(path)
+            listening.listen(self.plan.ranks)
+            file = listening.fileno()
+            subprocess.Popen(
+                [sys.executable, "-m", "labkit.rank.forkserver", str(file), str(self.plan.ranks)],
+                env=os.environ | environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=[file],
+                start_new_session=True,
+            )
+        return [sys.executable, "-I", "-S", stub.__file__, path]
 
     def _engine_args(self) -> list[str]:
         return [

@@ -54,7 +54,9 @@ class RankEngine(IPEngine):
         self.user_ns = names()
 
     async def complete_registration(self, *args: Any) -> None:
+        sys.modules["debugpy"] = None  # for 0.2 s ipykernel would load a debugger, which no front end reaches
         await super().complete_registration(*args)
+        del sys.modules["debugpy"]
         signal.signal(signal.SIGTERM, signal.SIG_DFL)  # nothing to save: end at once
         gc.freeze()  # else each clean start looks through all that torch has made, 0.1 s
         gc.enable()
