@@ -1,100 +1,52 @@
-"""What runs on every rank: join the world, then serve cells as an ipyparallel engine.
+"""What is started as each rank: its witness, a parent that waits for it and says how it ended.
 
-A rank registers only when it can communicate, so a lab that has started is ready.
+When a rank is gone the launcher of MPI ends the others, and may name one of those, or none. It learns of it
+by a connection that the witness holds too: so what the witness says comes first, and is of the rank itself.
 """
 
-import gc
 import os
+import resource
 import signal
-import socket
 import sys
-from dataclasses import asdict
-from typing import Any, NoReturn
+from contextlib import suppress
+from typing import NoReturn
 
-import torch
-import torch.distributed as dist
-from ipyparallel.engine.app import IPEngine
-from ipyparallel.serialize.canning import can_map
-
-from labkit import LabError
-from labkit.rank import interrupts, state, tracebacks
-from labkit.rank.world import face_the_notebook, join_world, names, seed, use_own_gpu
-
-
-def tell_of_exit() -> None:
-    """Write down who called os._exit: Hydra ends the other ranks then, but does not say why."""
-    mine, leave = os.getpid(), os._exit
-
-    def _exit(status: int) -> NoReturn:
-        if os.getpid() == mine:  # and not a child that this rank has forked
-            os.write(2, f"PID {mine} RUNNING AT {socket.gethostname()}\nEXIT CODE: {status}\n".encode())
-        leave(status)
-
-    os._exit = _exit
-
-
-def _refuse(what: str, fix: str) -> NoReturn:
-    raise LabError(f"{what} on a rank", "a rank has no keyboard: nobody could answer it", fix)
-
-
-class RankEngine(IPEngine):
-    """An ipyparallel engine whose namespace holds what a lesson needs and nothing else.
-
-    Its control thread answers while a cell runs: `labkit_state_request` with what this rank does,
-    `labkit_interrupt_request` with a SIGINT to itself, which also ranks on other hosts can be sent.
-    """
-
-    def init_engine(self) -> None:
-        super().init_engine()
-        self.init_mpi = ""  # ipyparallel would put three names of its own into the namespace
-        self.user_ns = names()
-
-    async def complete_registration(self, *args: Any) -> None:
-        await super().complete_registration(*args)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # nothing to save: end at once
-        gc.freeze()  # what torch has made stays: else each clean start looks through all of it, 0.1 s
-        interrupts.install(self.kernel)
-        tracebacks.install(self.kernel.shell)
-        self.kernel._abort_queues = lambda *args: None  # a failed cell must not swallow the next one
-        self.kernel.raw_input = lambda *prompt: _refuse("input()", "set the value in the cell")
-        sys.breakpointhook = lambda *args, **kwargs: _refuse("breakpoint()", "print what you want to see")
-        self.kernel.control_handlers["labkit_state_request"] = self._tell_state
-        self.kernel.control_handlers["labkit_interrupt_request"] = self._interrupt
-
-    def _tell_state(self, stream: Any, ident: list[bytes], parent: dict[str, Any]) -> None:
-        content = {"status": "ok", "state": asdict(state.state(self.id))}
-        self.session.send(stream, "labkit_state_reply", content, parent, ident=ident)
-
-    def _interrupt(self, stream: Any, ident: list[bytes], parent: dict[str, Any]) -> None:
-        os.kill(os.getpid(), signal.SIGINT)
-        self.session.send(stream, "labkit_interrupt_reply", {"status": "ok"}, parent, ident=ident)
-
-
-def send_tensors_from_the_cpu() -> None:
-    """What the notebook fetches is on no GPU: the notebook may see none, and ranks have different ones."""
-    for kind in (torch.Tensor, torch.nn.Parameter):
-        can_map[kind] = torch.Tensor.cpu
-
-
-def write_log_to(folder: str) -> None:
-    """Write to files what is written outside of cells: mpiexec would carry it in clear text."""
-    name = f"{folder}/ipengine-rank{dist.get_rank()}.log"
-    file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    for stream in (1, 2):
-        os.dup2(file, stream)
-    os.close(file)
+from labkit.launch import endings
 
 
 def main() -> None:
-    face_the_notebook()
-    join_world()
-    use_own_gpu()
-    send_tensors_from_the_cpu()
-    if "LABKIT_LOGS" in os.environ:
-        write_log_to(os.environ["LABKIT_LOGS"])
-    seed()
-    tell_of_exit()
-    RankEngine.launch_instance()
+    witness, rank = os.getpid(), os.fork()
+    if rank == 0:
+        _end_with(witness)
+        from labkit.rank import engine
+
+        return engine.main()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    ended = os.waitstatus_to_exitcode(os.waitpid(rank, 0)[1])
+    with suppress(OSError):  # the launcher went first
+        os.write(2, f"\n{endings.said(rank, ended)}\n".encode())
+    _end_as(ended)
+
+
+def _end_with(witness: int) -> None:
+    """Whoever ends the witness ends this process, however busy it is."""
+    if sys.platform == "linux":
+        from ctypes import CDLL
+
+        PR_SET_PDEATHSIG = 1
+        CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != witness:
+        os._exit(1)
+
+
+def _end_as(ended: int) -> NoReturn:
+    """In the same way, for the launcher to see; never well: a rank has no end of its own."""
+    if ended < 0:
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the rank has left one
+        if -ended != signal.SIGKILL:
+            signal.signal(-ended, signal.SIG_DFL)
+        os.kill(os.getpid(), -ended)
+    os._exit(ended or 1)
 
 
 if __name__ == "__main__":
