@@ -49,7 +49,7 @@ def pytest(*arguments: str) -> tuple[str, ...]:
 EVERYWHERE = " and ".join(f"not {marker}" for marker in ELSEWHERE)
 UNIT = ("tests", "--ignore=tests/faults", "--ignore=tests/mpi")
 NOTEBOOKS = Part("notebooks", 7, pytest("--nbval", "--nbval-cell-timeout=120", "notebooks"))
-# The notebooks of a run share one lab, as those of a JupyterLab do: it belongs to this process, and ends with it.
+# The notebooks of a run share one lab, as those of a JupyterLab do: it ends with this process.
 SERVER = {"LABKIT_SERVER": processes.identity(psutil.Process())}
 SHARING = replace(NOTEBOOKS, environment=SERVER)
 # The arithmetic that any x86 processor has: what is stored must not depend on the one it was stored on.

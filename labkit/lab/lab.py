@@ -14,7 +14,6 @@ from labkit.lab.display.tables import ranks_html, ranks_text
 from labkit.lab.display.view import View
 from labkit.lab.tracing import Last, traced
 from labkit.launch import cause_of_death, shared
-from labkit.launch.cause_of_death import FirstDeath
 from labkit.launch.engines import Engines
 from labkit.launch.ranks import Rank
 from labkit.launch.spare import Spare
@@ -31,7 +30,6 @@ class Lab:
         self.last, self.is_traced = Last(), False
         self.spare = Spare()
         self._engines: Engines | None = None
-        self._first_death: FirstDeath | None = None
         self._ended = ""
         self.tiles: View | None = None
         self._start()
@@ -64,8 +62,7 @@ class Lab:
             raise LabError("a cell on the ranks", self._ended, "lab.restart()")
         if self.is_running():
             return
-        first = self._first_death.pid if self._first_death else None
-        cause = cause_of_death.cause_of_death(self.plan, self._engines.folder, self.ranks, first)
+        cause = cause_of_death.cause_of_death(self.plan, self._engines.folder, self.ranks)
         self._end()
         self._ended = cause
         raise LabError("a cell on the ranks", cause, "lab.restart(); what cells defined is lost")
@@ -156,12 +153,10 @@ class Lab:
         if not shared.is_shared():
             atexit.unregister(self.stop)  # a restart must not register it twice
             atexit.register(self.stop)
-        self.ranks, self._first_death = (), None
+        self.ranks = ()
         try:
             told = remote.call(self, "describe", asked=f"{self.plan.ranks} ranks")
             self.ranks = tuple(Rank(**facts) for facts in told)
-            here = [] if self.plan.is_remote else [r.process() for r in self.ranks]
-            self._first_death = FirstDeath([process for process in here if process])
             numbers = [r.rank for r in self.ranks]
             if numbers != self.client.ids:  # ipyparallel requests engine i for rank i, but may be refused
                 found = f"engines {self.client.ids} are ranks {numbers}"

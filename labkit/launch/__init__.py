@@ -13,6 +13,8 @@ spare            a second set of ranks, ready for a restart
 spare_maker      the process that makes it
 keeper           the process that ends what a `kill -9` would leave
 processes        which processes belong to a lab
+witness          the process that mpiexec knows as a rank, which says how the rank ended
+endings          how a rank ended, as its witness says it
 cause_of_death   why a lab's ranks ended
 """
 

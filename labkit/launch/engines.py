@@ -9,19 +9,20 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import ipyparallel as ipp
 from jupyter_core.paths import jupyter_runtime_dir
 from traitlets.config import Config
 
 from labkit import LabError
-from labkit.launch import Plan, cause_of_death, keeper, processes, remote, slurm, stub
+from labkit.launch import Plan, cause_of_death, keeper, processes, remote, slurm, witness
 from labkit.launch.preflight import start
 
 RUNTIME = Path(jupyter_runtime_dir(), "labkit")
 """Where each running lab has a folder of its own, private to the user, named by its id."""
-PATH_MAX = 100
-"""Bytes that the name of a Unix socket may have on any system."""
+LONGEST = 107
+"""Bytes that the name of a Unix socket may have."""
 START_DEADLINE = 120.0
 """Seconds until a start that has not succeeded is given up."""
 
@@ -43,7 +44,7 @@ class Engines:
         self.plan, self.folder, self._patience = plan, folder, patience
         self.lab_id = folder.name
         self.client: ipp.Client | None = None
-        self._keeper: subprocess.Popen | None = None
+        self._children: list[subprocess.Popen] = []  # that are to be waited for: keeper, fork server
         self._address = ""  # where other hosts reach this one
 
     @classmethod
@@ -101,8 +102,8 @@ class Engines:
         if self.plan.launcher == "slurm":
             slurm.cancel(self.lab_id)
         processes.end_lab(self.lab_id, spare=(os.getpid(),))
-        if self._keeper is not None:
-            self._keeper.wait(5)
+        for child in self._children:
+            child.wait(5)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def is_alive(self) -> bool:
@@ -111,14 +112,19 @@ class Engines:
 
     def _start_keeper(self) -> None:
         hosts = [host.name for host in self.plan.placed()]
-        self._keeper = subprocess.Popen(
-            [sys.executable, "-m", "labkit.launch.keeper", self.lab_id, str(self.folder), *hosts],
-            env=os.environ | {processes.MARK: self.lab_id},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+        command = ["labkit.launch.keeper", self.lab_id, str(self.folder), *hosts]
+        self._begin(command, {processes.MARK: self.lab_id})
+
+    def _begin(self, module: list[str], environment: dict[str, str], **files: Any) -> None:
+        """Start a process of the lab that runs a module of labkit."""
+        silent = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+        child = subprocess.Popen(
+            [sys.executable, "-m", *module],
+            env=os.environ | environment,
             start_new_session=True,  # an interrupt of the owner must not reach it
+            **silent | files,
         )
+        self._children.append(child)
 
     def _end_keeper(self) -> None:
         """It takes along what runs on other hosts: it alone has a line to them."""
@@ -173,24 +179,18 @@ class Engines:
             time.sleep(0.01)
 
     def _program(self, environment: dict[str, str]) -> list[str]:
-        """What mpiexec starts: stubs, for ranks that are forked on this machine; elsewhere the ranks."""
-        path = str(self.folder / "ranks")
-        if self.plan.is_remote or len(path) > PATH_MAX:
+        """What mpiexec starts as each rank: on this machine its witness, with a fork server to ask for it."""
+        path = self.folder / "ranks"
+        if self.plan.is_remote or sys.platform != "linux" or len(os.fsencode(path)) > LONGEST:
             return self.plan.program()
-        with socket.socket(socket.AF_UNIX) as listening, open(self.folder/"forkserver.log", "wb") as log:
-            listening.bind(path)
+        log = self.folder / "log" / "forkserver.log"
+        log.parent.mkdir(exist_ok=True)
+        with socket.socket(socket.AF_UNIX) as listening, log.open("w") as said:
+            listening.bind(str(path))
             listening.listen(self.plan.ranks)
-            file = listening.fileno()
-            subprocess.Popen(
-                [sys.executable, "-m", "labkit.rank.forkserver", str(file), str(self.plan.ranks)],
-                env=os.environ | environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                pass_fds=[file],
-                start_new_session=True,
-            )
-        return [sys.executable, "-I", "-S", stub.__file__, path]
+            command = ["labkit.rank.forkserver", str(listening.fileno()), str(self.plan.ranks)]
+            self._begin(command, environment, stdout=said, stderr=said, pass_fds=[listening.fileno()])
+        return [sys.executable, "-I", "-S", witness.__file__, str(path)]
 
     def _engine_args(self) -> list[str]:
         return [

@@ -65,7 +65,7 @@ class Hold:
                 if self._over:
                     return
                 if self._busy and time.monotonic() - self._since < 1.0:  # what was just being started, too
-                    self._suspend(lambda command: self._program in command)
+                    self._suspend(lambda command: any(word.startswith(self._program) for word in command))
                 elif self.quiet_for() > REST:
                     for process in self._suspended:
                         process.resume()

@@ -1,6 +1,7 @@
 """What runs inside every rank's process.
 
-__main__         join the world, then serve cells as an engine
+__main__         the witness of a rank: its parent, which says how it ended
+engine           join the world, then serve cells
 world            the process group, the device, the names that a cell finds
 service          what the notebook can ask of an idle rank
 state            what this rank does now, seen from another thread

@@ -1,107 +1,21 @@
-"""What runs on every rank: join the world, then serve cells as an ipyparallel engine.
-
-A rank registers only when it can communicate, so a lab that has started is ready.
-"""
-
-# ruff: noqa: E402
-import gc
-
-gc.disable()  # what is imported stays: to look through it again and again is a tenth of the start
+"""What is started as each rank where there is no fork server: a witness, which forks the rank itself."""
 
 import os
 import signal
-import socket
-import sys
-from dataclasses import asdict
-from typing import Any, NoReturn
 
-import torch
-import torch.distributed as dist
-from ipyparallel.engine.app import IPEngine
-from ipyparallel.serialize.canning import can_map
-
-from labkit import LabError
-from labkit.rank import interrupts, state, tracebacks
-from labkit.rank.world import face_the_notebook, join_world, names, seed, use_own_gpu
-
-
-def tell_of_exit() -> None:
-    """Write down who called os._exit: Hydra ends the other ranks then, but does not say why."""
-    mine, leave = os.getpid(), os._exit
-
-    def _exit(status: int) -> NoReturn:
-        if os.getpid() == mine:  # and not a child that this rank has forked
-            os.write(2, f"PID {mine} RUNNING AT {socket.gethostname()}\nEXIT CODE: {status}\n".encode())
-        leave(status)
-
-    os._exit = _exit
-
-
-def _refuse(what: str, fix: str) -> NoReturn:
-    raise LabError(f"{what} on a rank", "a rank has no keyboard: nobody could answer it", fix)
-
-
-class RankEngine(IPEngine):
-    """An ipyparallel engine whose namespace holds what a lesson needs and nothing else.
-
-    Its control thread answers while a cell runs: `labkit_state_request` with what this rank does,
-    `labkit_interrupt_request` with a SIGINT to itself, which also ranks on other hosts can be sent.
-    """
-
-    def init_engine(self) -> None:
-        super().init_engine()
-        self.init_mpi = ""  # ipyparallel would put three names of its own into the namespace
-        self.user_ns = names()
-
-    async def complete_registration(self, *args: Any) -> None:
-        sys.modules["debugpy"] = None  # for 0.2 s ipykernel would load a debugger, which no front end reaches
-        await super().complete_registration(*args)
-        del sys.modules["debugpy"]
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # nothing to save: end at once
-        gc.freeze()  # else each clean start looks through all that torch has made, 0.1 s
-        gc.enable()
-        interrupts.install(self.kernel)
-        tracebacks.install(self.kernel.shell)
-        self.kernel._abort_queues = lambda *args: None  # a failed cell must not swallow the next one
-        self.kernel.raw_input = lambda *prompt: _refuse("input()", "set the value in the cell")
-        sys.breakpointhook = lambda *args, **kwargs: _refuse("breakpoint()", "print what you want to see")
-        self.kernel.control_handlers["labkit_state_request"] = self._tell_state
-        self.kernel.control_handlers["labkit_interrupt_request"] = self._interrupt
-
-    def _tell_state(self, stream: Any, ident: list[bytes], parent: dict[str, Any]) -> None:
-        content = {"status": "ok", "state": asdict(state.state(self.id))}
-        self.session.send(stream, "labkit_state_reply", content, parent, ident=ident)
-
-    def _interrupt(self, stream: Any, ident: list[bytes], parent: dict[str, Any]) -> None:
-        os.kill(os.getpid(), signal.SIGINT)
-        self.session.send(stream, "labkit_interrupt_reply", {"status": "ok"}, parent, ident=ident)
-
-
-def send_tensors_from_the_cpu() -> None:
-    """What the notebook fetches is on no GPU: the notebook may see none, and ranks have different ones."""
-    for kind in (torch.Tensor, torch.nn.Parameter):
-        can_map[kind] = torch.Tensor.cpu
-
-
-def write_log_to(folder: str) -> None:
-    """Write to files what is written outside of cells: mpiexec would carry it in clear text."""
-    name = f"{folder}/ipengine-rank{dist.get_rank()}.log"
-    file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    for stream in (1, 2):
-        os.dup2(file, stream)
-    os.close(file)
+from labkit.launch import endings, witness
 
 
 def main() -> None:
-    face_the_notebook()
-    join_world()
-    use_own_gpu()
-    send_tensors_from_the_cpu()
-    if "LABKIT_LOGS" in os.environ:
-        write_log_to(os.environ["LABKIT_LOGS"])
-    seed()
-    tell_of_exit()
-    RankEngine.launch_instance()
+    own, rank = os.getpid(), os.fork()
+    if rank == 0:
+        witness.end_with(own)
+        from labkit.rank import engine
+
+        return engine.main()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    code = os.waitstatus_to_exitcode(os.waitpid(rank, 0)[1])
+    witness.end_as(code, endings.said(rank, code))
 
 
 if __name__ == "__main__":

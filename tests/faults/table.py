@@ -43,8 +43,15 @@ FAULTS = (
     Fault("kill -9 of the controller", "SIGKILL", "the controller", says="the controller"),
 )
 
-LEAVES = {"os._exit": "import os\nif rank == 1:\n    os._exit(7)\ndist.barrier()"}
-"""Cells in which rank 1 ends its own process."""
+LEAVES = {
+    "os._exit": ("import os\nif rank == 1:\n    os._exit(7)\ndist.barrier()", "exit code 7"),
+    "os.abort": ("import os\nif rank == 1:\n    os.abort()\ndist.barrier()", "Aborted"),
+    "MPI's Abort": (
+        "from mpi4py import MPI\nif rank == 1:\n    MPI.COMM_WORLD.Abort(3)\ndist.barrier()",
+        r"MPI_Abort\b.*\b3\b",
+    ),
+}
+"""Cells in which rank 1 ends its own process, and what the verdict must say of it."""
 
 IDLE_FAULTS = tuple(fault for fault in FAULTS if fault.signal)
 

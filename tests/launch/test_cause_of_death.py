@@ -47,12 +47,25 @@ def test_a_report_that_is_gone_already_cannot_be_kept(tmp_path):
     assert cause_of_death.cause_of_death(PLAN, tmp_path, RANKS) == "mpiexec died, and the ranks with it"
 
 
-def test_the_rank_that_was_seen_to_end_first_is_named(folder):
+WITNESSES = "labkit: PID 72 ON b ENDED: -6\nlabkit: PID 71 ON a ENDED: -15\n"
+ABORT = "Abort(3) on node 1 (rank 0 in comm 496): application called MPI_Abort(comm=0x84, 3) - process 0\n"
+PRTE = """\
+MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD
+  Proc: [[1234,1],1]
+  Errorcode: 3
+labkit: PID 71 ON a ENDED: 3
+"""
+
+
+@pytest.mark.parametrize(("said", "cause"), [
+    (WITNESSES, "rank 1 (pid 72 on b) died: Aborted (signal 6)"),
+    (ABORT, "rank 1 (pid 72 on b) died: application called MPI_Abort(comm=0x84, 3) - process 0"),
+    (PRTE, "rank 1 (pid 72 on b) died: called MPI_Abort with 3"),
+])  # fmt: skip
+def test_what_was_said_first_counts_more_than_whom_mpiexec_names(folder, said, cause):
     ranks = RANKS[:1] + (Rank(1, "b", 72, "cpu", "mpi", 0.0),)
-    assert cause_of_death.cause_of_death(PLAN, folder, ranks).startswith("rank 0 (pid 71 on a) died")
-    assert cause_of_death.cause_of_death(PLAN, folder, ranks, first=72).startswith(
-        "rank 1 (pid 72 on b) died"
-    )
+    (folder / "log" / "ipengine-1700000000.log").write_text(said + HYDRA.format(71, "a"))
+    assert cause_of_death.cause_of_death(PLAN, folder, ranks) == cause
 
 
 @pytest.mark.parametrize(("missed", "cause"), [

@@ -1,0 +1,47 @@
+r"""How ranks ended: as a witness says it on standard error, and MPI of a rank that gave up, to be read again.
+
+>>> text = said(71, -9)
+>>> first(f"{text}\nlabkit: PID 70 ON b ENDED: 15").how
+'Killed (signal 9)'
+"""
+
+import re
+import signal
+import socket
+from dataclasses import dataclass
+
+_WITNESS = r"labkit: PID (?P<pid>\d+) ON (?P<host>\S+) ENDED: (?P<code>-?\d+)"
+_HYDRA = r"Abort\(-?\d+\) on node (?P<hydra>\d+) [^:\n]*: (?P<words>[^\n]+)"  # MPICH and Intel MPI
+_PRTE = r"MPI_ABORT was invoked on rank (?P<prte>\d+) in [^\0]{0,400}?[Ee]rrorcode:? (?P<errorcode>-?\d+)"
+_ENDING = re.compile(f"{_WITNESS}|{_HYDRA}|{_PRTE}")
+
+
+@dataclass(frozen=True)
+class Ending:
+    """The end of one rank, known by its number or else by its process."""
+
+    how: str
+    rank: int = -1
+    pid: int = 0
+    host: str = ""
+
+
+def said(pid: int, code: int) -> str:
+    """What a witness on this host says of a rank; `code` is its exit code, or a signal's below zero."""
+    return f"labkit: PID {pid} ON {socket.gethostname()} ENDED: {code}"
+
+
+def first(log: str) -> Ending | None:
+    """The ending that was said first, if any was."""
+    found = _ENDING.search(log)
+    if not found:
+        return None
+    if found["pid"]:
+        return Ending(_in_words(int(found["code"])), pid=int(found["pid"]), host=found["host"])
+    if found["hydra"]:
+        return Ending(found["words"], rank=int(found["hydra"]))
+    return Ending(f"called MPI_Abort with {found['errorcode']}", rank=int(found["prte"]))
+
+
+def _in_words(code: int) -> str:
+    return f"exit code {code}" if code >= 0 else f"{signal.strsignal(-code)} (signal {-code})"

@@ -1,0 +1,95 @@
+"""Ranks that are forked are the processes that mpiexec started, in all that a cell or MPI can see."""
+
+import os
+import signal
+
+import psutil
+import pytest
+
+from labkit import LabError, launch
+from labkit.lab.lab import Lab
+from labkit.launch import processes, witness
+
+SIZES = pytest.mark.parametrize("n", [1, 2, 3, 4])
+
+
+def of(lab, program: str) -> list[psutil.Process]:
+    """The lab's processes that run this program, and their children if those were forked from it."""
+    found = processes.of_lab(lab._engines.lab_id)
+    return [p for p in found if any(word.endswith(program) for word in p.cmdline())]
+
+
+@SIZES
+def test_each_rank_is_a_child_of_the_fork_server_and_has_a_witness(labs, n):
+    lab = labs(n)
+    pids = {r.pid for r in lab.ranks}
+    [server] = {p.ppid() for p in of(lab, "labkit.rank.forkserver") if p.pid in pids}
+    assert {p.pid for p in psutil.Process(server).children()} == pids
+    assert len(of(lab, "witness.py")) == n + 1, "mpiexec has the word in its own command"
+
+
+@SIZES
+def test_a_rank_has_the_environment_that_mpiexec_gave(labs, ask, n):
+    lab = labs(n)
+    imports = "import os, sys, signal, threading"
+    assert ask(lab[:], "os.environ['PMI_RANK']", imports) == [str(r) for r in range(n)]
+    assert ask(lab[:], "os.environ['LABKIT_WORLD_SIZE']", imports) == [str(n)] * n
+    assert ask(lab[:], "os.getcwd()", imports) == [os.getcwd()] * n
+    assert ask(lab[:], "signal.getsignal(signal.SIGCHLD) == signal.SIG_DFL", imports) == [True] * n
+
+
+def test_ranks_draw_different_numbers(labs, ask):
+    lab = labs(4)
+    for draw in ("torch.rand(1).item()", "random.random()", "numpy.random.rand()", "os.urandom(8).hex()"):
+        assert len(set(ask(lab[:], draw, "import os, random, numpy"))) == 4, draw
+
+
+SOCKETS = """
+import os
+sockets = set()
+for file in os.listdir("/proc/self/fd"):
+    try:
+        sockets.add(os.readlink(f"/proc/self/fd/{file}"))
+    except OSError:  # the one that listed them
+        pass
+sockets = {name for name in sockets if name.startswith("socket:")}
+"""
+
+
+def test_no_rank_has_a_socket_of_another_one_or_of_the_fork_server(labs, ask):
+    """Whoever kept one would keep a witness from seeing the end of its rank."""
+    lab = labs(4)
+    found = ask(lab[:], "sockets", SOCKETS)
+    assert all(found) and len(set.union(*found)) == sum(map(len, found))
+
+
+@pytest.fixture
+def own():
+    """A lab that is going to be hurt."""
+    lab = Lab(launch.plan(2))
+    yield lab
+    lab.stop()
+
+
+def test_who_ends_a_witness_ends_its_rank(own):
+    [mine] = [p for p in of(own, "witness.py") if p.environ().get("PMI_RANK") == "1"]
+    mine.kill()
+    with pytest.raises(LabError, match="died"):
+        own.ranks[1].process() and own.ranks[1].process().wait(5)
+        own.require_running()
+
+
+def test_who_ends_the_fork_server_ends_all_ranks_and_it_is_told(own):
+    server = psutil.Process(own.ranks[0].process().ppid())
+    ranks = [r.process() for r in own.ranks]
+    server.send_signal(signal.SIGKILL)
+    psutil.wait_procs(ranks, 5)
+    assert not any(map(processes.is_alive, ranks))
+    with pytest.raises(LabError, match="the process from which the ranks were forked died"):
+        own.require_running()
+
+
+def test_without_a_fork_server_a_witness_says_so(tmp_path, capfd):
+    with pytest.raises(SystemExit) as ended:
+        witness.main(str(tmp_path / "nobody"))
+    assert ended.value.code == witness.ALONE
