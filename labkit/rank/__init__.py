@@ -1,6 +1,7 @@
 """What runs inside every rank's process.
 
-__main__         the witness of a rank: its parent, which says how it ended
+forkserver       the process from which ranks of this machine are forked
+__main__         a rank elsewhere, and the parent of it that says how it ended
 engine           join the world, then serve cells
 world            the process group, the device, the names that a cell finds
 service          what the notebook can ask of an idle rank

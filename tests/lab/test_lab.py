@@ -101,8 +101,8 @@ def test_a_rank_that_cannot_start_shows_its_last_lines(tmp_path, monkeypatch):
     before = {p.pid for p in psutil.process_iter()}
     with pytest.raises(LabError, match="2 ranks.*\n.*(?s:.*)the flux capacitor is missing"):
         Lab(launch.plan(2))
-    left = [p for p in psutil.process_iter() if p.pid not in before and "labkit" in " ".join(p.cmdline())]
-    assert not left
+    now = [p for p in psutil.process_iter(["cmdline"]) if p.pid not in before]
+    assert not [p for p in now if "labkit" in " ".join(p.info["cmdline"] or [])]
 
 
 PLAIN_PROCESS = textwrap.dedent("""

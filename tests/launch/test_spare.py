@@ -32,7 +32,8 @@ def spares(lab):
 
 
 def ranks(found):
-    return [p for p in found if command(p)[1:3] == ["-m", "labkit.rank"]]
+    forked = [p for p in found if "labkit.rank.forkserver" in command(p)]
+    return [p for p in forked if p.ppid() in {server.pid for server in forked}]
 
 
 def command(process):
