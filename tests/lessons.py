@@ -6,6 +6,7 @@ from pathlib import Path
 import nbformat
 
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
+FIRST = sorted(NOTEBOOKS.glob("0[0-4]_*.ipynb"))
 
 
 def lesson(number: str) -> Path:

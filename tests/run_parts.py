@@ -5,6 +5,7 @@ python tests/run_parts.py test        what any machine can run
 python tests/run_parts.py test-all    what comes on top: takes longer, or needs more than a bare machine
 python tests/run_parts.py gpu         what only a GPU can show; elsewhere, what was skipped and why
 python tests/run_parts.py coverage    the tests again, measured
+python tests/run_parts.py arithmetic  every notebook in other arithmetics than the one that it was stored in
 python tests/run_parts.py nightly     what takes hours
 """
 
@@ -29,7 +30,7 @@ from labkit.launch import processes
 ROOT = Path(__file__).resolve().parent.parent
 
 # Tests with one of these markers are left to a part of their own.
-ELSEWHERE = ("slow", "hosts", "slurm", "browser", "othermpi", "docs", "nightly", "gpu")
+ELSEWHERE = ("slow", "hosts", "slurm", "browser", "othermpi", "pythons", "docs", "nightly", "gpu")
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,15 @@ NOTEBOOKS = Part("notebooks", 7, pytest("--nbval", "--nbval-cell-timeout=120", "
 # The notebooks of a run share one lab, as those of a JupyterLab do: it ends with this process.
 SERVER = {"LABKIT_SERVER": processes.identity(psutil.Process())}
 SHARING = replace(NOTEBOOKS, environment=SERVER)
-# The arithmetic that any x86 processor has: what is stored must not depend on the one it was stored on.
+# What is stored must not depend on the processor, or on how many cores shared a sum.
 PLAIN = {"ATEN_CPU_CAPABILITY": "default", "ONEDNN_MAX_CPU_ISA": "SSE41", "MKL_CBWR": "COMPATIBLE"}
 ANOTHER_PROCESSOR = replace(SHARING, name="another processor", minutes=10, environment=SERVER | PLAIN)
+# These run one after the other in one process, so a lab that belongs to it would keep the first one's arithmetic.
+PERTURBED = {"PYTHONPATH": str(ROOT / "tests" / "notebooks" / "perturbed")}
+PERTURBED_WEIGHTS = replace(NOTEBOOKS, name="perturbed weights", minutes=14, environment=PERTURBED)
+AVX2 = replace(NOTEBOOKS, name="AVX2", minutes=14, environment={"ATEN_CPU_CAPABILITY": "avx2"})
+ONE_THREAD = replace(NOTEBOOKS, name="one thread", minutes=14, environment={"OMP_NUM_THREADS": "1"})
+OTHER_ARITHMETICS = ((PERTURBED_WEIGHTS,), (AVX2,), (ONE_THREAD,))
 RANKS = Part("ranks", 8, pytest(*UNIT, "-m", f"ranks and {EVERYWHERE}"))
 MPI = Part("mpi", 4, pytest("tests/mpi", "-m", EVERYWHERE))
 FAULTS = Part("faults", 5, pytest("tests/faults", "-s", "-m", EVERYWHERE))
@@ -87,6 +94,7 @@ PARTS: dict[str, tuple[tuple[Part, ...], ...]] = {
         (Part("hosts", 10, pytest("tests", "-m", "hosts")),),
         (Part("slurm", 7, pytest("tests", "-m", "slurm")),),
         (Part("othermpi", 12, pytest("tests", "-m", "othermpi")),),
+        (Part("pythons", 35, pytest("tests", "-rs", "-m", "pythons")),),
         (ANOTHER_PROCESSOR,),
     ),
     "gpu": ((Part("gpu", 60, pytest("tests/gpu", "-rfE", "-m", "gpu")),),),
@@ -101,9 +109,11 @@ PARTS: dict[str, tuple[tuple[Part, ...], ...]] = {
         (Part("what was measured", 1, ("-m", "coverage", "combine", "--quiet")),),
         (Part("at least 90 %", 1, ("-m", "coverage", "report")),),
     ),
+    "arithmetic": ((ANOTHER_PROCESSOR,), *OTHER_ARITHMETICS),
     "nightly": (
         (Part("soaks", 60, pytest("tests", "-s", "-m", "nightly")),),
         *((replace(NOTEBOOKS, name=f"notebooks, time {n} of 20"),) for n in range(1, 21)),
+        *OTHER_ARITHMETICS,
         (Part("benchmarks", 75, ("-m", "labkit.commands", "bench")),),
     ),
 }

@@ -8,6 +8,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 from cluster.local import prerequisites
+from tests.environments import PYTHONS
 
 try:
     import tomllib
@@ -19,7 +20,6 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 NEEDED = [Requirement(line) for line in PROJECT["dependencies"]]
 OPTIONAL = [Requirement(line) for extra in EXTRAS.values() for line in extra]
-PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 
 # What conda-forge calls the same thing.
 ON_CONDA = {"torch": "pytorch-cpu", "matplotlib": "matplotlib-base"}

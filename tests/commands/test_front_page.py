@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from labkit.commands import front_page, jupyterlab
+from tests.environments import wheel_of_labkit
 
 ROOT = Path(__file__).parents[2]
 LESSONS = sorted((ROOT / "notebooks").glob("*_*.ipynb"))
@@ -130,13 +131,10 @@ def test_an_installed_wheel_brings_the_lessons(tmp_path):
     def run(*command, cwd=tmp_path):
         subprocess.run(command, cwd=cwd, env=environment, check=True, timeout=120)
 
-    source, venv, folder = (tmp_path / name for name in ("source", "venv", "empty"))
-    shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(".*", "build", "*.egg-info", "tests"))
-    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "-q")
-    run(*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", tmp_path, source)
-    shutil.rmtree(source)
+    venv, folder = tmp_path / "venv", tmp_path / "empty"
     run(sys.executable, "-m", "venv", venv)
-    run(*pip, "--python", venv / "bin" / "python", "install", "--no-deps", *tmp_path.glob("*.whl"))
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "-q")
+    run(*pip, "--python", venv / "bin" / "python", "install", "--no-deps", wheel_of_labkit(tmp_path))
     folder.mkdir()
     code = (
         "from pathlib import Path; from labkit.commands import front_page; front_page.provide_lessons(Path())"
