@@ -98,7 +98,7 @@ def environment_with(version: str, folder: Path) -> Path:
         how = f"LABKIT_TEST_PYTHONS={version} installs it"
         pytest.skip(f"Python {version}: its torch comes with CUDA, 5 GB; {how}")
     python = folder / "environment" / "bin" / "python"
-    subprocess.run([there, "-m", "venv", python.parents[1]], check=True, timeout=60)
+    subprocess.run([there, "-m", "venv", python.parents[1]], check=True, timeout=180)
     if index:
         pip(python, "install", *WITHIN, "--no-deps", *index, "torch")
     pip(python, "install", *WITHIN, f"{wheel_of_labkit(folder)}[mpich,test]")
