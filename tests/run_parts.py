@@ -56,7 +56,7 @@ SHARING = replace(NOTEBOOKS, environment=SERVER)
 # What is stored must not depend on the processor, or on how many cores shared a sum.
 PLAIN = {"ATEN_CPU_CAPABILITY": "default", "ONEDNN_MAX_CPU_ISA": "SSE41", "MKL_CBWR": "COMPATIBLE"}
 ANOTHER_PROCESSOR = replace(SHARING, name="another processor", minutes=10, environment=SERVER | PLAIN)
-# These run one after the other in one process, so a lab that belongs to it would keep the first one's arithmetic.
+# These run one after the other: a lab that belongs to the process would keep the first arithmetic.
 PERTURBED = {"PYTHONPATH": str(ROOT / "tests" / "notebooks" / "perturbed")}
 PERTURBED_WEIGHTS = replace(NOTEBOOKS, name="perturbed weights", minutes=14, environment=PERTURBED)
 AVX2 = replace(NOTEBOOKS, name="AVX2", minutes=14, environment={"ATEN_CPU_CAPABILITY": "avx2"})
