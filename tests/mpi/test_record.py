@@ -1,5 +1,7 @@
 """From when on a rank is said to have waited for an operation that it had posted."""
 
+import subprocess
+import sys
 import time
 
 import pytest
@@ -63,3 +65,10 @@ def _finished(record):
     record.begin(call)
     record.finish(call)
     return call
+
+
+def test_a_forked_rank_reads_its_own_processor_time():
+    """The fork server has imported this; the thread that it imported it in is not there in a rank."""
+    code = "import os\nfrom labkit.mpi.record import record\nif os.fork() == 0:\n    record.start()\nelse:\n"
+    code += "    raise SystemExit(os.waitstatus_to_exitcode(os.wait()[1]))"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

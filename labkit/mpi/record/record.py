@@ -9,9 +9,8 @@ from __future__ import annotations
 import threading
 import time
 from bisect import bisect
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -39,14 +38,12 @@ clock = time.perf_counter_ns
 """Nanoseconds; the same clock in all processes of one machine. Replaceable: tests set it wrong."""
 
 
-def _cpu_clock() -> Callable[[], int]:
-    """A clock of the main thread's processor time, readable from any thread where the system allows."""
+def _read() -> int:
+    """Nanoseconds for which the main thread had a processor; from any thread where the system allows."""
     if not hasattr(time, "pthread_getcpuclockid"):
-        return time.thread_time_ns
-    return partial(time.clock_gettime_ns, time.pthread_getcpuclockid(threading.main_thread().ident))
-
-
-_read = _cpu_clock()
+        return time.thread_time_ns()
+    # Asked for each time: a fork's main thread has another clock.
+    return time.clock_gettime_ns(time.pthread_getcpuclockid(threading.main_thread().ident))
 
 
 def start() -> None:
