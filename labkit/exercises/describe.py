@@ -80,6 +80,8 @@ class Exercise:
     answer: Callable[[tuple, Any], Any] = returned
     uses: tuple[str, ...] = ()
     """Functions of labkit.algorithms that the solution or another answer calls, by name."""
+    becomes: str = ""
+    """The name by which later cells call it: after a check the learner's if it is right, labkit's if not."""
 
     @property
     def name(self) -> str:

@@ -36,14 +36,19 @@ def check(name: str) -> None:
 
     As many ranks of the running lab as each world needs take part: sizes 2, 3 and 4 as a rule. A
     wrong rank is named, with what it should have; a deadlock, an error, and a budget that is not kept
-    are told. The lab is usable afterwards. LabError if there is no such exercise, or no lab.
+    are told. The lab is usable afterwards. The heart of a lesson then has the name by which later cells
+    call it: theirs is the learner's function once it is right, labkit's until then. LabError if there is
+    no such exercise, or no lab.
 
     >>> labkit.check("swap")
     not solved yet: there is no function swap on ranks 0-3; run the cell that defines it, on all ranks
     """
     from labkit.lab.session import running
 
-    verdict = grade(running(f"check({name!r})"), exercise_named(name))
+    lab, exercise = running(f"check({name!r})"), exercise_named(name)
+    verdict = grade(lab, exercise)
+    if exercise.becomes:
+        remote.call(lab, "exercises.on_rank.go_on", name, verdict.solved, asked=f"to go on after {name}")
     if verdict.solved:
         with changed() as progress:
             progress["exercises"][name] = True

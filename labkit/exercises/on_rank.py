@@ -89,6 +89,15 @@ def last() -> Run:
     return _last
 
 
+def go_on(name: str, solved: bool) -> None:
+    """Give later cells the learner's function, or the solution, by the name under which they call it."""
+    exercise, names = exercise_named(name), get_ipython().user_ns
+    found = {name: names.get(name)}
+    if not solved:
+        exec(exercise.solution, names, found)
+    names[exercise.becomes] = found[name]
+
+
 def draw(exercise: Exercise, size: int, seed: int) -> tuple:
     """This rank's arguments."""
     return exercise.given(torch.Generator().manual_seed(seed), size)[dist.get_rank()]
