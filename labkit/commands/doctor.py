@@ -14,6 +14,7 @@ import sys
 from dataclasses import asdict
 
 from labkit import LabError, launch
+from labkit.launch import private
 from labkit.launch.engines import RUNTIME
 from labkit.launch.hosts import names, ports
 from labkit.launch.hosts.names import Host
@@ -28,8 +29,7 @@ def examine(hosts: tuple[Host, ...]) -> list[Check]:
         mpiexec = launch.find_mpi().mpiexec
     except LabError:
         mpiexec = ""
-    RUNTIME.mkdir(parents=True, exist_ok=True)
-    here, answers = ask(hosts, mpiexec, RUNTIME)
+    here, answers = ask(hosts, mpiexec, private.folder(RUNTIME))
     found = list(judge.of_this_machine(here.facts, _world(mpiexec)))
     for host, answer in zip(hosts, answers, strict=True):
         found += judge.of_host(host, answer, here)

@@ -5,13 +5,13 @@ It is a Markdown file made from the lessons' own headers, so that it cannot say 
 
 import json
 import re
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
 import labkit
+from labkit.launch import private
 
 NAME = "index.md"
 LESSONS = "[0-9][0-9]_*.ipynb"
@@ -47,8 +47,13 @@ class Lesson:
 
 
 def lessons(folder: Path) -> tuple[Lesson, ...]:
-    """The lessons in a folder, in the order of the course."""
-    return tuple(_lesson(path) for path in sorted(folder.glob(LESSONS)))
+    """The lessons in a folder, in the order of the course; a file that is no notebook is none."""
+    return tuple(lesson for path in sorted(folder.glob(LESSONS)) if (lesson := _lesson(path)))
+
+
+def unreadable(folder: Path) -> list[str]:
+    """The files there that are called like a lesson and are no notebook, as a full disk leaves them."""
+    return [path.name for path in sorted(folder.glob(LESSONS)) if not _lesson(path)]
 
 
 def page(found: Sequence[Lesson], progress: Mapping[str, str] | None = None) -> str:
@@ -63,25 +68,31 @@ def page(found: Sequence[Lesson], progress: Mapping[str, str] | None = None) -> 
 
 
 def write(folder: Path) -> bool:
-    """Make the front page of this folder; False if there are no lessons in it."""
-    found = lessons(folder)
-    if found:
-        folder.joinpath(NAME).write_text(page(found))
-    return bool(found)
+    """Make the front page of this folder; False if a file of that name is there that is somebody else's."""
+    file = folder / NAME
+    if file.exists() and not _is_ours(file.read_text(encoding="utf-8", errors="replace")):
+        return False
+    private.write(file, page(lessons(folder)))
+    return True
+
+
+def _is_ours(text: str) -> bool:
+    return text.startswith(_ABOVE) and text.endswith(f"{_BELOW}\n")
 
 
 def provide_lessons(folder: Path) -> None:
-    """Copy the installed lessons that are missing here, into a folder that is empty or has lessons.
+    """Copy the installed lessons that are missing here, into a folder that is empty or has some of them.
 
-    A lesson that is there stays as the learner left it; a folder of other things is left alone.
+    A lesson that is there stays as the learner left it; a folder of other things, or of other notebooks, is
+    left alone.
     """
-    visible = [path for path in folder.iterdir() if not path.name.startswith(".")]
-    if visible and not lessons(folder):
+    installed = _installed()
+    visible = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
+    if visible and not visible & {source.name for source in installed}:
         return
-    for source in _installed():
-        target = folder / source.name
-        if not target.exists():
-            shutil.copyfile(source, target)
+    for source in installed:
+        if source.name not in visible:
+            private.write(folder / source.name, source.read_text(encoding="utf-8"))
 
 
 def open_in(workspace: dict) -> dict:
@@ -112,8 +123,11 @@ def _installed() -> list[Path]:
     return sorted(Path(file.locate()).resolve() for file in files if file.match(_INSTALLED))
 
 
-def _lesson(path: Path) -> Lesson:
-    first = "".join(json.loads(path.read_text(encoding="utf-8"))["cells"][0]["source"])
+def _lesson(path: Path) -> Lesson | None:
+    try:
+        first = "".join(json.loads(path.read_text(encoding="utf-8"))["cells"][0]["source"])
+    except (ValueError, LookupError, TypeError):
+        return None
     title = re.search(r"^# (.+)$", first, re.M)
     about = dict(re.findall(r"^\| \*\*(.+?)\*\* \| (.+?) \|$", first, re.M))
     told = (about.get(name, "") for name in ("Question", "Minutes", "Needs"))

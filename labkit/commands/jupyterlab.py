@@ -25,11 +25,15 @@ def command(arguments: list[str]) -> list[str]:
     folder = Path(asked[-1]) if asked else _folder()
     front_page.provide_lessons(folder)
     ours = [] if asked else [f"{_ROOT}{folder}"]
-    if front_page.write(folder):
+    for name in front_page.unreadable(folder):
+        print(f"{name} is no notebook; remove it, and `labkit lab` puts the lesson there", file=sys.stderr)
+    if not front_page.lessons(folder):
+        print("There are no lessons here; `labkit lab` in an empty folder puts them there", file=sys.stderr)
+    elif front_page.write(folder):
         _open_front_page()
         ours.append(f"--LabApp.default_url=/lab/workspaces/{WORKSPACE}")
     else:
-        print("There are no lessons here; `labkit lab` in an empty folder puts them there", file=sys.stderr)
+        print(f"{front_page.NAME} is yours and stays; the table of lessons is not shown", file=sys.stderr)
     as_root = ["--allow-root"] if os.geteuid() == 0 else []
     return [sys.executable, "-m", "jupyterlab", *as_root, *ours, *arguments]
 

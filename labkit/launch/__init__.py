@@ -5,6 +5,7 @@ mpi              which MPI is here, and what it wants to be told
 preflight/       is this machine, and each host, as it should be?
 engines          a plan brought to life, a controller and ranks, and their end
 ranks            the ranks as facts
+channel          what notebook and ranks say to each other, encrypted and signed
 remote           what is needed when ranks are on other hosts
 slurm            ranks by one `srun`
 hosts/           names of hosts, ssh to them, what they tell
@@ -15,6 +16,9 @@ keeper           the process that ends what a `kill -9` would leave
 processes        which processes belong to a lab
 witness          the process that mpiexec knows as a rank, which says how the rank ended
 endings          how a rank ended, as its witness says it
+private          folders that only the user enters, files that nobody finds half written
+mpi_files        shared memory and files that an MPI leaves when its ranks are ended
+listeners        ports of an MPI's launcher that nobody needs any more
 cause_of_death   why a lab's ranks ended
 """
 

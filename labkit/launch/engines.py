@@ -8,16 +8,30 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import ipyparallel as ipp
+import psutil
 from jupyter_core.paths import jupyter_runtime_dir
 from traitlets.config import Config
 
 from labkit import LabError
-from labkit.launch import Plan, cause_of_death, keeper, processes, remote, slurm, witness
-from labkit.launch.preflight import start
+from labkit.launch import (
+    Plan,
+    cause_of_death,
+    channel,
+    keeper,
+    listeners,
+    mpi_files,
+    private,
+    processes,
+    remote,
+    slurm,
+    witness,
+)
+from labkit.launch.preflight import judge, start
 
 RUNTIME = Path(jupyter_runtime_dir(), "labkit")
 """Where each running lab has a folder of its own, private to the user, named by its id."""
@@ -65,8 +79,7 @@ class Engines:
         cls, plan: Plan, owner: str, folder: Path | None = None, patience: float = START_DEADLINE
     ) -> "Engines":
         """The keeper alone, with a folder; where ranks are to run has been looked at."""
-        RUNTIME.mkdir(parents=True, exist_ok=True)
-        engines = cls(plan, folder or RUNTIME / secrets.token_hex(4), patience)
+        engines = cls(plan, folder or private.folder(RUNTIME) / secrets.token_hex(4), patience)
         engines.folder.mkdir(mode=0o700)
         engines.belong_to(owner)
         try:
@@ -75,6 +88,8 @@ class Engines:
             if plan.launcher == "slurm":
                 engines._address = slurm.own_address_for_nodes()
                 engines.folder.joinpath(slurm.MARKER).touch()
+            if not plan.is_remote:
+                start.require_shared_memory(plan)
             engines._start_keeper()
         except BaseException:
             engines.stop()
@@ -133,9 +148,12 @@ class Engines:
 
     def launcher(self) -> tuple[list[str], list[str], dict[str, str]]:
         """What starts the ranks: a command; its options, which come after -n and the count; environment."""
-        options, environment = [], {processes.MARK: self.lab_id} | self.plan.environment()
+        options, environment = [], {processes.MARK: self.lab_id, "LABKIT_FOLDER": str(self.folder)}
+        environment |= self.plan.environment()
         if self.plan.is_remote:
             environment |= {"LABKIT_NOTEBOOK": self._address, "LABKIT_LOGS": str(self.folder / "log")}
+        else:
+            environment |= self.plan.mpi.on_one_machine(self.folder)
         if self.plan.hosts:
             options, more = remote.start_options(self.plan, self.folder, self._address, environment)
             environment |= more
@@ -150,8 +168,7 @@ class Engines:
         command, options, environment = self.launcher()
         config.MPIEngineSetLauncher.mpi_cmd, config.MPIEngineSetLauncher.mpi_args = command, options
         config.MPIEngineSetLauncher.engine_cmd = self._program(environment)
-        if self.plan.is_remote:
-            remote.secure_channel(self.folder, self._address)
+        channel.secure(self.folder, self._address or "127.0.0.1")
         cluster = ipp.Cluster(
             engines="mpi",
             profile_dir=str(self.folder),
@@ -177,6 +194,8 @@ class Engines:
             if not self.is_alive() or time.monotonic() > deadline:
                 raise self._did_not_start()
             time.sleep(0.01)
+        if not self.plan.is_remote:
+            _let_go(cluster.engine_set.process)
 
     def _program(self, environment: dict[str, str]) -> list[str]:
         """What mpiexec starts as each rank: on this machine its witness, with a fork server to ask for it."""
@@ -205,10 +224,21 @@ class Engines:
         found, fix = slurm.why_no_nodes(said) if self.plan.launcher == "slurm" else ("", "")
         if found:
             return LabError(f"{self.plan.ranks} ranks started by Slurm", found, fix)
+        fix = judge.MORE_SHARED_MEMORY if "Bus error" in said else "mend what the last lines say"
         came = len(self.client.ids) if self.client else 0
         how = f"{self._patience:.0f} s went by" if self.is_alive() else "mpiexec ended"
         return LabError(
             f"{self.plan.ranks} ranks with {self.plan.mpi.name} {self.plan.mpi.version}",
             f"{came} came up, then {how}; the ranks' last lines:\n{said}",
-            "mend what the last lines say, then start again",
+            f"{fix}, then start again",
         )
+
+
+def _let_go(mpiexec: psutil.Process) -> None:
+    """Take from an MPI's launcher what it needed for ranks to come: open ports, and files."""
+    launcher = [mpiexec]
+    with suppress(psutil.Error):  # it has just ended, as whoever asks next will see
+        launcher += mpiexec.children(recursive=True)
+    for process in launcher:
+        listeners.refuse_all_of(process)
+    mpi_files.remove(mpi_files.held_by(process.pid for process in launcher))

@@ -10,11 +10,13 @@ import shutil
 import signal
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
 
-from labkit.launch import processes, slurm
+from labkit import LabError
+from labkit.launch import private, processes, slurm
 from labkit.launch.hosts.watchdog import Watchdog
 
 WATCHED = "watched"
@@ -50,8 +52,8 @@ def main(lab_id: str, path: str, *hosts: str) -> None:
             watchdog.end()
         if folder.joinpath(slurm.MARKER).exists():
             slurm.cancel(lab_id)
-        if folder.exists():
-            folder.joinpath(GONE).write_text("\n".join(missed))
+        with suppress(LabError):  # the folder is gone, or the disk is full
+            private.write(folder / GONE, "\n".join(missed))
         processes.end_lab(lab_id, spare=(os.getpid(),))
         deadline = time.monotonic() + HOST_DEADLINE
         for watchdog in watchdogs:
@@ -71,9 +73,7 @@ def has_owner(folder: Path) -> bool:
 
 def note(file: Path, *identities: str) -> None:
     """Write down which processes play a part, all at once for whoever reads."""
-    scratch = file.with_suffix(".new")
-    scratch.write_text("\n".join(identities))
-    scratch.replace(file)
+    private.write(file, "\n".join(identities))
 
 
 def noted(file: Path) -> list[psutil.Process | None]:

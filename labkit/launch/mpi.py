@@ -36,6 +36,17 @@ class MPI:
             "impi": {"I_MPI_PIN": "0"},  # it would pin ranks to cores, several to one
         }[self.name]
 
+    def on_one_machine(self, folder: Path) -> dict[str, str]:
+        """What makes the ranks of one machine talk through its memory alone, and no port be open for them.
+
+        The launcher's own files lie in `folder`.
+        """
+        return {
+            "mpich": {"UCX_TLS": "self,sysv"},
+            "openmpi": {"OMPI_MCA_btl": "self,sm", "PRTE_MCA_prte_tmpdir_base": str(folder)},
+            "impi": {},  # it does so by itself
+        }[self.name]
+
     def hostfile(self, placed: tuple[Host, ...]) -> str:
         """The hosts and how many ranks each gets, as this MPI reads it; they are filled in this order."""
         form = "{0.name} slots={0.slots}\n" if self.name == "openmpi" else "{0.name}:{0.slots}\n"

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 
 import psutil
 
+from labkit.launch import mpi_files
+
 MARK = "LABKIT_LAB"
 
 
@@ -53,10 +55,13 @@ def _namespace(pid: int | str = "self") -> str:
 
 def end(processes: list[psutil.Process], grace: float = 1.0) -> list[psutil.Process]:
     """Ask with SIGTERM, wait `grace` seconds, then SIGKILL. Returns what is alive even so."""
+    left = mpi_files.held_by(process.pid for process in processes)
     _signal(processes, "terminate")
     alive = _wait(processes, grace)
     _signal(alive, "kill")
-    return _wait(alive, 2.0)
+    alive = _wait(alive, 2.0)
+    mpi_files.remove(left)
+    return alive
 
 
 def end_lab(lab_id: str, grace: float = 1.0, spare: tuple[int, ...] = ()) -> None:

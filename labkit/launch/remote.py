@@ -1,7 +1,6 @@
-"""What a lab needs when its ranks run on other hosts: a way to start them there, and an encrypted channel."""
+"""What a lab needs when its ranks run on other hosts: a way to start them there."""
 
 import os
-import secrets
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -38,15 +37,3 @@ def with_few_variables(command: list[str]) -> list[str]:
     kept = tuple(_FORWARDED.split() + _LOCAL.split())
     unset = [word for name in os.environ if not name.startswith(kept) for word in ("-u", name)]
     return ["env", *unset, *command]
-
-
-def secure_channel(folder: Path, address: str) -> None:
-    """Let the controller listen for ranks on other hosts: encrypted with CurveZMQ, and signed."""
-    settings = {
-        "IPController.engine_ip": address,
-        "IPController.enable_curve": True,
-        "Session.key": secrets.token_hex(32).encode(),  # or ipyparallel would leave out signatures
-    }
-    file = folder / "ipcontroller_config.py"  # a command line could be read by all
-    file.touch(0o600)
-    file.write_text("".join(f"c.{name} = {value!r}\n" for name, value in settings.items()))

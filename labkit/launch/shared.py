@@ -9,12 +9,14 @@ import json
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import psutil
 
 from labkit import LabError
-from labkit.launch import Plan, keeper, processes
+from labkit.launch import Plan, keeper, private, processes
 from labkit.launch.engines import RUNTIME, Engines
 
 SERVER = "LABKIT_SERVER"
@@ -34,8 +36,8 @@ def find_or_start(plan: Plan, spare: Callable[[Plan], Engines | None]) -> tuple[
     if not is_shared():
         return _new(plan, processes.identity(psutil.Process()), spare), False
     for card in RUNTIME.glob(f"*/{_CARD}"):
-        told = json.loads(card.read_text())
-        if told["server"] != os.environ[SERVER]:
+        told = _told(card) if private.is_mine(card.parent) else {}
+        if told.get("server") != os.environ[SERVER]:
             continue
         if told["plan"] == repr(plan):
             engines = Engines.attach(plan, card.parent)
@@ -44,7 +46,7 @@ def find_or_start(plan: Plan, spare: Callable[[Plan], Engines | None]) -> tuple[
         Engines(plan, card.parent).stop()  # one lab per server
     engines = _new(plan, os.environ[SERVER], spare)
     card = engines.folder / _CARD
-    card.write_text(json.dumps({"server": os.environ[SERVER], "plan": repr(plan)}))
+    private.write(card, json.dumps({"server": os.environ[SERVER], "plan": repr(plan)}))
     take(engines.folder)
     return engines, False
 
@@ -61,7 +63,7 @@ def take(folder: Path) -> None:
     """Note that this notebook has the lab now."""
     if is_shared():
         me = {"pid": os.getpid(), "name": os.environ.get("JPY_SESSION_NAME", "a notebook"), "at": time.time()}
-        folder.joinpath(keeper.HOLDER).write_text(json.dumps(me))
+        private.write(folder / keeper.HOLDER, json.dumps(me))
 
 
 def require_mine(folder: Path) -> None:
@@ -69,8 +71,10 @@ def require_mine(folder: Path) -> None:
     holder = folder / keeper.HOLDER
     if not is_shared():
         return
-    told = json.loads(holder.read_text())
-    if told["pid"] != os.getpid():
+    told = _told(holder)
+    if not told:  # nobody can say who has it
+        take(folder)
+    elif told["pid"] != os.getpid():
         since = time.strftime("%H:%M", time.localtime(told["at"]))
         raise LabError(
             "a cell on the ranks of this notebook",
@@ -78,3 +82,11 @@ def require_mine(folder: Path) -> None:
             "labkit.start() takes them back",
         )
     os.utime(holder)  # an idle lab is ended after a while
+
+
+def _told(file: Path) -> dict[str, Any]:
+    """What such a file says; nothing if it is gone, or was torn by a full disk."""
+    with suppress(OSError, ValueError):
+        told = json.loads(file.read_text())
+        return told if isinstance(told, dict) else {}
+    return {}

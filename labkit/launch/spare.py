@@ -17,7 +17,7 @@ from contextlib import contextmanager
 
 import psutil
 
-from labkit.launch import Plan, keeper, processes, spare_maker
+from labkit.launch import Plan, keeper, private, processes, spare_maker
 from labkit.launch.engines import RUNTIME, Engines
 
 SPARE = "LABKIT_SPARE"
@@ -44,7 +44,7 @@ class Spare:
         if not _is_wanted(plan):
             return
         folder, owner = RUNTIME / secrets.token_hex(4), processes.identity(psutil.Process())
-        engines.folder.joinpath(_NAME).write_text(folder.name)
+        private.write(engines.folder / _NAME, folder.name)
         self._order = spare_maker.Order(plan, folder, owner, pids, QUIET)
         self._surroundings = _surroundings()
         self.is_on_hold = False

@@ -16,6 +16,8 @@ import socket
 import sys
 from typing import NoReturn
 
+SO_BINDTOIFINDEX = 62  # from <asm-generic/socket.h>; Python has no name for it
+NO_INTERFACE = 2**31 - 1
 WIDTH = 8
 """Bytes that say how long a message is."""
 ALONE = "labkit: the fork server of this rank has ended"
@@ -25,6 +27,7 @@ ALONE = "labkit: the fork server of this rank has ended"
 def main(path: str, *arguments: str) -> NoReturn:
     """Let the fork server make a rank of what this process has, and wait for the rank's end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is the rank's affair
+    refuse_strangers()
     pmi = [int(os.environ["PMI_FD"])] if "PMI_FD" in os.environ else []
     message = json.dumps([dict(os.environ), arguments, os.getcwd()]).encode()
     try:
@@ -37,6 +40,22 @@ def main(path: str, *arguments: str) -> NoReturn:
     except (OSError, ValueError):
         sys.exit(ALONE)
     end_as(code, ending)
+
+
+def refuse_strangers() -> None:
+    """Let nobody connect any more to the launcher, which lets everybody in; its ports are open here, too."""
+    for number in os.listdir("/proc/self/fd"):
+        try:
+            with socket.socket(fileno=os.dup(int(number))) as found:
+                refuse(found)
+        except OSError:
+            pass  # no socket, or an older kernel
+
+
+def refuse(found: socket.socket) -> None:
+    """If others can connect to it: bind it to no network interface, so that the kernel refuses them."""
+    if found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+        found.setsockopt(socket.SOL_SOCKET, SO_BINDTOIFINDEX, NO_INTERFACE)
 
 
 def end_as(code: int, ending: str) -> NoReturn:

@@ -18,12 +18,11 @@ from labkit.mpi.call import Call
 from labkit.mpi.cuda import gpus, one_each
 from labkit.mpi.errors import CommunicationError, DeadlineError, MismatchError, TaintedError
 from labkit.mpi.process import end_together, keep_moving
-from labkit.mpi.wire import steps
+from labkit.mpi.wire import steps, store
 from labkit.mpi.wire.channel import Channel
 from labkit.mpi.wire.meet import duplicate
 from labkit.mpi.wire.parts import Step
 from labkit.mpi.wire.runtime import MPI
-from labkit.mpi.wire.store import connect, serve
 from labkit.mpi.wire.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ _PATIENCE = 1800.0  # seconds: torch's default timeout
 class World:
     """One per process, made by the first group and kept when groups are destroyed.
 
-    `control` carries gates and the address of the store. `rescue` carries nothing but recovery,
+    `control` carries gates and where the store is. `rescue` carries nothing but recovery,
     so it is clean whatever was given up on the others.
     """
 
@@ -56,11 +55,9 @@ class World:
         hosts, seen = [host for host, _ in places], [gpu for _, gpu in places]
         Channel.both_ways = 1 < len(set(hosts)) < self.size
         self.gpu_each = torch.cuda.is_available() and one_each(hosts, seen)
-        served, address = serve(len(set(hosts)) > 1) if self.rank == 0 else (None, "")
         # The first rank decides for all: a check that only some ranks take part in would hang.
-        address, checked = self._all_gather(f"{address}|{os.environ.get('LABKIT_CHECK', '')}")[0].split("|")
-        self.checked = checked not in ("", "0")
-        self.store = served or connect(address)
+        self.checked = self._all_gather(os.environ.get("LABKIT_CHECK", ""))[0] not in ("", "0")
+        self.store = store.shared(self.rank, self.size, len(set(hosts)) > 1, self._all_gather)
 
     def _all_gather(self, text: str, width: int = 1024) -> list[str]:
         texts = bytearray(self.size * width)

@@ -21,7 +21,7 @@ from ipyparallel.serialize.canning import can_map
 
 from labkit import LabError
 from labkit.rank import interrupts, state, tracebacks
-from labkit.rank.world import face_the_notebook, join_world, names, seed, use_own_gpu
+from labkit.rank.world import face_the_notebook, join_world, names, remove_mpi_files, seed, use_own_gpu
 
 
 def _refuse(what: str, fix: str) -> NoReturn:
@@ -82,6 +82,7 @@ def write_log_to(folder: str) -> None:
 def main() -> None:
     face_the_notebook()
     join_world()
+    remove_mpi_files()
     use_own_gpu()
     send_tensors_from_the_cpu()
     if "LABKIT_LOGS" in os.environ:

@@ -6,11 +6,13 @@ import socket
 from datetime import timedelta
 
 import numpy
+import psutil
 import torch
 import torch.distributed as dist
 from mpi4py import MPI
 
 from labkit import mpi
+from labkit.launch import mpi_files
 from labkit.launch.hosts import ssh
 from labkit.mpi.wire import store
 
@@ -35,6 +37,12 @@ def join_world() -> None:
         dist.init_process_group(backend, timeout=GROUP_TIMEOUT, **numbers)
 
 
+def remove_mpi_files() -> None:
+    """What MPI has given names, for the ranks to find each other: once all have, nobody needs them."""
+    MPI.COMM_WORLD.Barrier()
+    mpi_files.remove(mpi_files.held_by([os.getpid()]))
+
+
 def face_the_notebook() -> None:
     """On several hosts, let gloo, NCCL and stores use the network that leads to the notebook."""
     notebook = os.environ.get("LABKIT_NOTEBOOK")
@@ -45,12 +53,9 @@ def face_the_notebook() -> None:
             os.environ.setdefault(f"{library}_SOCKET_IFNAME", ssh.interface(address))
 
 
-def _store(world: MPI.Comm) -> dist.TCPStore:
-    """A key-value store that rank 0 serves, on loopback where all ranks are on one host."""
+def _store(world: MPI.Comm) -> dist.Store:
     one_host = world.Split_type(MPI.COMM_TYPE_SHARED).size == world.size
-    own, address = store.serve(not one_host) if world.rank == 0 else (None, None)
-    address = world.bcast(address)
-    return own or store.connect(address)
+    return store.shared(world.rank, world.size, not one_host, world.allgather)
 
 
 def device() -> torch.device:
@@ -90,8 +95,6 @@ def seed() -> None:
 
 def describe() -> dict:
     """The facts of the table of ranks."""
-    import psutil
-
     return {
         "rank": dist.get_rank(),
         "host": socket.gethostname(),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from labkit import LabError
 from labkit.commands import front_page, jupyterlab
 from tests.environments import wheel_of_labkit
 
@@ -72,11 +73,41 @@ def test_an_empty_folder_gets_the_lessons_and_what_was_changed_stays(tmp_path):
     assert front_page.write(tmp_path) and "My own title" in (tmp_path / front_page.NAME).read_text()
 
 
-def test_a_folder_of_other_things_is_left_alone(tmp_path):
-    (tmp_path / "thesis.tex").write_text("")
+@pytest.mark.parametrize("mine", ["thesis.tex", "01_my_own.ipynb"])
+def test_a_folder_of_other_things_is_left_alone(tmp_path, mine):
+    shutil.copy(LESSONS[0], tmp_path / mine)
     front_page.provide_lessons(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
-    assert not front_page.write(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [mine]
+
+
+def test_a_page_that_somebody_else_wrote_stays(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("JUPYTERLAB_WORKSPACES_DIR", str(tmp_path / "workspaces"))
+    shutil.copy(LESSONS[0], tmp_path)
+    (tmp_path / front_page.NAME).write_text("# My notes")
+    assert not any("default_url" in word for word in jupyterlab.command([f"{jupyterlab._ROOT}{tmp_path}"]))
+    assert "index.md is yours" in capsys.readouterr().err
+    assert (tmp_path / front_page.NAME).read_text() == "# My notes"
+    (tmp_path / front_page.NAME).unlink()
+    assert front_page.write(tmp_path) and front_page.write(tmp_path), "its own page is made anew"
+
+
+@pytest.mark.parametrize("torn", ["", '{"cells": [', "{}", "[]"])
+def test_a_torn_lesson_is_named_and_the_others_are_there(tmp_path, monkeypatch, capsys, torn):
+    monkeypatch.setenv("JUPYTERLAB_WORKSPACES_DIR", str(tmp_path / "workspaces"))
+    (tmp_path / LESSONS[0].name).write_text(torn)
+    jupyterlab.command([f"{jupyterlab._ROOT}{tmp_path}"])
+    assert f"{LESSONS[0].name} is no notebook" in capsys.readouterr().err
+    assert (tmp_path / LESSONS[0].name).read_text() == torn
+    assert [x.file for x in front_page.lessons(tmp_path)] == [path.name for path in LESSONS[1:]]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_full_disk_leaves_whole_lessons_or_none(tmp_path):
+    (tmp_path / f"{LESSONS[1].name}.{os.getpid()}.new").symlink_to("/dev/full")
+    shutil.copy(LESSONS[0], tmp_path)
+    with pytest.raises(LabError, match="No space left"):
+        front_page.provide_lessons(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [LESSONS[0].name]
 
 
 def shown(workspace):

@@ -1,5 +1,6 @@
 """Many interrupts, many ranks, many labs."""
 
+import json
 import os
 import random
 import signal
@@ -15,6 +16,7 @@ from labkit.lab.cell import CellError
 from labkit.lab.lab import Lab
 from labkit.launch import processes
 
+from .small import with_shared_memory
 from .test_faults import next_cell_runs, run
 
 TRAINING = """
@@ -119,3 +121,49 @@ def test_five_labs_of_five_owners_at_once_do_not_disturb_each_other():
             owner.kill()
             owner.wait(20)
             owner.stdin.close(), owner.stdout.close()
+
+
+STARTS = """
+import json, os, sys, time
+import psutil
+from labkit import launch
+from labkit.lab.lab import Lab
+from labkit.launch import engines, processes
+
+def found(lab_id):
+    me = psutil.Process()
+    return {
+        "descriptors": me.num_fds(), "threads": me.num_threads(), "sockets": len(me.net_connections()),
+        "children": len(me.children(recursive=True)), "processes of the lab": len(processes.of_lab(lab_id)),
+        "folder of the lab": (engines.RUNTIME / lab_id).exists(),
+        "free shared memory": os.statvfs("/dev/shm").f_bfree, "files there": os.listdir("/dev/shm"),
+    }
+
+first = None
+for _ in range(int(sys.argv[1])):
+    lab = Lab(launch.plan(2))
+    lab_id = lab._engines.lab_id
+    lab.stop()
+    if not first:
+        time.sleep(1)  # a thread that waited for ranks to die may be on its way out
+        first = found(lab_id)
+    until = time.monotonic() + 2
+    while found(lab_id) != first and time.monotonic() < until:
+        time.sleep(0.05)
+    print(json.dumps(found(lab_id)), flush=True)
+"""
+
+
+@pytest.mark.timeout(7300)
+@pytest.mark.parametrize(
+    "times", [pytest.param(5, marks=pytest.mark.slow), pytest.param(500, marks=pytest.mark.nightly)]
+)
+def test_each_start_and_stop_leaves_the_machine_as_the_first_one_did(times):
+    """In 4 MB of shared memory, where one lab has room: if any of it were left, the next would not start."""
+    done = with_shared_memory("4m", sys.executable, "-c", STARTS, str(times), seconds=times * 20)
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(told) == times, done.stderr
+    assert told == [told[0]] * times
+    assert told[0]["free shared memory"] == 4 * 2**20 // os.sysconf("SC_PAGE_SIZE")
+    nothing = {"sockets": 0, "children": 0, "processes of the lab": 0, "folder of the lab": False}
+    assert told[0] | nothing | {"files there": []} == told[0]

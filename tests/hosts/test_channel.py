@@ -102,6 +102,14 @@ def test_a_client_without_the_keys_is_refused(engine_file):
     assert not hub_answers(engine_file, curve, b""), "encrypted, with no signature"
 
 
+def test_ranks_meet_in_a_file_which_the_network_does_not_reach(pair):
+    find = "from torch.distributed.distributed_c10d import _get_default_store as store"
+    pair()[:].execute(f"{find}\nmet = store()", block=True)
+    pair()[:].execute("while hasattr(met, 'underlying_store'): met = met.underlying_store", block=True)
+    pair()[:].execute("met = type(met).__name__", block=True)
+    assert pair()[:]["met"] == ["FileStore"] * len(pair().ranks)
+
+
 def test_what_is_for_the_notebook_alone_listens_on_loopback(pair, engine_file):
     told = json.loads((pair()._engines.folder / "security" / "ipcontroller-client.json").read_text())
     assert told["interface"] == "tcp://127.0.0.1"

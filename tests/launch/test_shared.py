@@ -1,5 +1,6 @@
 """Under a JupyterLab server, notebooks share one lab, and the last to call start has it."""
 
+import json
 import os
 import subprocess
 import sys
@@ -8,7 +9,9 @@ import time
 import psutil
 import pytest
 
-from labkit.launch import keeper, processes
+from labkit import launch
+from labkit.launch import keeper, processes, shared
+from labkit.launch.engines import Engines
 from labkit.launch.shared import SERVER
 
 pytestmark = pytest.mark.ranks
@@ -94,6 +97,40 @@ def test_an_idle_lab_is_known_by_its_last_cell(tmp_path):
     holder.write_text("")
     os.utime(holder, (0, 0))
     assert keeper.idle_for(holder) > keeper.IDLE
+
+
+@pytest.mark.parametrize("torn", ["", '{"pid": ', "[]", None], ids=repr)
+def test_where_nobody_can_say_who_has_a_lab_the_next_cell_takes_it(tmp_path, monkeypatch, torn):
+    monkeypatch.setenv(SERVER, processes.identity(psutil.Process()))
+    holder = tmp_path / keeper.HOLDER
+    if torn is not None:
+        holder.write_text(torn)
+    shared.require_mine(tmp_path)
+    assert json.loads(holder.read_text())["pid"] == os.getpid()
+    assert [path.name for path in tmp_path.iterdir()] == [keeper.HOLDER], "and no scratch file is left"
+
+
+def planted(folder, plan):
+    """A card as a lab of this server has it."""
+    (folder / "planted").mkdir(parents=True)
+    card = folder / "planted" / shared._CARD
+    card.write_text(json.dumps({"server": os.environ[SERVER], "plan": repr(plan)}))
+    return card
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can plant what is another user's")
+def test_a_lab_that_another_user_has_planted_is_not_touched(tmp_path, monkeypatch):
+    monkeypatch.setenv(SERVER, processes.identity(psutil.Process()))
+    monkeypatch.setattr(shared, "RUNTIME", tmp_path)
+    monkeypatch.setattr(shared, "_new", lambda plan, owner, spare: Engines(plan, tmp_path / "new"))
+    (tmp_path / "new").mkdir()
+    wanted = launch.plan(2)
+    card = planted(tmp_path, wanted)
+    os.chown(card.parent, 65534, 65534)
+    attached = []
+    monkeypatch.setattr(Engines, "attach", lambda plan, folder: attached.append(folder))
+    assert shared.find_or_start(wanted, lambda plan: None)[1] is False
+    assert attached == [] and card.exists()
 
 
 def test_labkit_stop_reaps_what_a_crash_left():

@@ -27,6 +27,7 @@ import nbformat
 from labkit import LabError
 from labkit.commands.export.inline import inlined
 from labkit.commands.export.rewrite import indented, shown, undefined
+from labkit.launch import private
 
 HEADER = """\
 \"\"\"{title}: the cells that the ranks run, as a script.
@@ -158,9 +159,15 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("notebook", type=Path)
     parser.add_argument("-o", "--output", type=Path, help="a file to write, in place of standard output")
     args = parser.parse_args(arguments)
+    if args.output and args.output.exists():
+        raise LabError(
+            f"the script of {args.notebook} in {args.output}",
+            "there is a file of that name",
+            "name another one, or remove it first",
+        )
     text = script(args.notebook)
     if args.output:
-        args.output.write_text(text)
+        private.write(args.output, text)
     else:
         sys.stdout.write(text)
     return 0

@@ -51,6 +51,15 @@ def free_memory() -> int:
     return 0
 
 
+def free_shared_memory() -> int:
+    """Bytes of shared memory that can be had; 0 where the system does not tell."""
+    try:
+        there = os.statvfs("/dev/shm")
+    except OSError:
+        return 0
+    return max(there.f_bavail * there.f_frsize, 1)
+
+
 def running_ranks() -> int:
     """Ranks of labs, of whatever user, that run here."""
     commands = [line.split() for line in says("ps", "-eo", "args").splitlines()]
@@ -77,6 +86,7 @@ def facts(token: str = "", mpiexec: str = "", folder: str = "", directory: str =
         "clock": time.time(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "free_memory": free_memory(),
+        "free_shared_memory": free_shared_memory(),
         "running_ranks": running_ranks(),
         "gpus": gpus(),
         "nccl": version("nvidia-nccl-cu13") or version("nvidia-nccl-cu12"),

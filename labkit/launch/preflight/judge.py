@@ -19,6 +19,9 @@ from labkit.launch.preflight.ask import Here
 HERE = "this machine"
 MEMORY_PER_RANK = 500e6
 """Bytes that a rank with torch and the lessons' data takes, rounded up."""
+SHARED_MEMORY_PER_RANK = {"mpich": 1.5e6, "openmpi": 9e6, "impi": 11e6}
+"""Bytes of shared memory that a rank of each MPI takes, measured and rounded up."""
+MORE_SHARED_MEMORY = "see who fills it: ls -l /dev/shm; a container can have more: docker run --shm-size=1g"
 CLOCK_TOLERANCE = 5.0
 """Seconds that two clocks may differ: make, file times and tokens mind more."""
 
@@ -74,6 +77,7 @@ def of_this_machine(here: dict[str, Any], world: str) -> Iterator[Check]:
         "install one MPI in this environment, and mpi4py from PyPI",
     )
     yield _memory(HERE, here, launch.DEFAULT_RANKS)
+    yield shared_memory(HERE, here, _mpi(here), launch.DEFAULT_RANKS)
     yield _cores(HERE, here)
     yield _gpus(HERE, here, here)
 
@@ -131,6 +135,7 @@ def of_host(host: Host, answer: Answer, here: Here, wanted: int = 1) -> Iterator
         refusal=f"{wanted} of its {host.slots} slots are wanted, and {running} ranks of labs run there",
     )
     yield _memory(name, there, host.slots)
+    yield shared_memory(name, there, _mpi(ours), wanted)
     yield _cores(name, there)
     yield _gpus(name, there, ours)
 
@@ -154,6 +159,18 @@ def _memory(host: str, told: dict[str, Any], ranks: int) -> Check:
     return Check(
         host, "free memory", f"{free / 1e9:.1f} GB", f"{wanted / 1e9:.1f} GB for {ranks} ranks"
     ).unless(enough, "little memory", "end other programs")
+
+
+def shared_memory(host: str, told: dict[str, Any], mpi: str, ranks: int) -> Check:
+    """Is there enough for so many ranks of that MPI? With too little they die of a "Bus error"."""
+    free, wanted = told["free_shared_memory"], ranks * SHARED_MEMORY_PER_RANK.get(mpi.split(" ")[0], 0.0)
+    found, least = f"{free / 1e6:.0f} MB", f"{wanted / 1e6:.0f} MB for {ranks} ranks"
+    return Check(host, "free shared memory", found, least).unless(
+        free >= wanted or not free,
+        "little shared memory",
+        MORE_SHARED_MEMORY,
+        refusal=f"of shared memory (/dev/shm) {found} are free, and {least} are wanted",
+    )
 
 
 def _cores(host: str, told: dict[str, Any]) -> Check:

@@ -1,11 +1,20 @@
-"""A lab is about to start on hosts: refuse those on which it could not, each with the fix."""
+"""A lab is about to start: refuse this machine, or hosts, on which it could not, each with the fix."""
 
 from pathlib import Path
 
 from labkit import LabError
 from labkit.launch import Plan
+from labkit.launch.hosts import facts
 from labkit.launch.preflight import judge
 from labkit.launch.preflight.ask import ask
+
+
+def require_shared_memory(plan: Plan) -> None:
+    """LabError if the ranks of `plan` would find too little shared memory on this machine."""
+    told = {"free_shared_memory": facts.free_shared_memory()}
+    check = judge.shared_memory(judge.HERE, told, plan.mpi.name, plan.ranks)
+    if check.fault:
+        raise LabError(f"{plan.ranks} ranks on {check.host}", check.refusal, check.fix)
 
 
 def require_hosts(plan: Plan, shared: Path) -> str:

@@ -1,6 +1,7 @@
 """A lesson's cells as a script: it says what the lesson says, under launchers that know nothing of labkit."""
 
 import os
+import shutil
 import subprocess
 
 import nbformat
@@ -167,5 +168,10 @@ def test_the_command(tmp_path, capsys):
     assert printed == export.script(lesson("01")) and "mpiexec -n 4 python" in printed
     assert main(["export", str(lesson("01")), "-o", str(tmp_path / "s.py")]) == 0
     assert (tmp_path / "s.py").read_text() == printed
+    assert main(["export", str(lesson("01")), "-o", str(tmp_path / "s.py")]) == 1, "that script is there"
+    assert "a file of that name" in capsys.readouterr().err
+    mine = shutil.copy(lesson("01"), tmp_path)
+    assert main(["export", mine, "-o", mine]) == 1 and nbformat.read(mine, as_version=4)
+    capsys.readouterr()
     assert main(["export", "none.ipynb"]) == 1
     assert capsys.readouterr().err.startswith("asked: the script of none.ipynb")

@@ -14,7 +14,7 @@ from labkit.launch.preflight.judge import Check
 HEALTHY = {
     "hostname": "a", "user": "ada", "python": "3.11.7", "torch": "2.13.0", "labkit": True,
     "mpi_says": "HYDRA build details:\n    Version:           5.0.2\n", "token": "seen", "clock": 0.0,
-    "directory": True,
+    "directory": True, "free_shared_memory": 8 * 10**9,
     "cores": 8, "free_memory": 16 * 10**9, "running_ranks": 0, "gpus": [], "nccl": "",
     "sees_us_at": "10.0.0.1",
 }  # fmt: skip
@@ -53,6 +53,8 @@ OTHER_FACTS = [  # the fault, the facts behind it, why a start is refused, and t
     ("no free slot", {"running_ranks": 2},
      "1 of its 2 slots are wanted, and 2 ranks of labs run there", "give b more slots"),
     ("little memory", {"free_memory": 10**8}, "", "end other programs"),
+    ("little shared memory", {"free_shared_memory": 10**6},
+     "of shared memory (/dev/shm) 1 MB are free, and 2 MB for 1 ranks are wanted", "--shm-size"),
     ("GPUs without NCCL, or other NCCL", {"nccl": "2.27.3"}, "", "with torch for CUDA on b"),
 ]  # fmt: skip
 
@@ -109,6 +111,7 @@ WORLD = "Hello, World! I am process 0 of 2 on a.\nHello, World! I am process 1 o
     ({"mpi_says": ""}, "", ["no MPI", "no world of ranks"]),
     ({}, "Hello, World! I am process 0 of 1 on a.\n" * 2, ["no world of ranks"]),
     ({"free_memory": 10**8}, WORLD, ["little memory"]),
+    ({"free_shared_memory": 5 * 10**6}, WORLD, ["little shared memory"]),
     ({"gpus": ["NVIDIA H100"]}, WORLD, ["GPUs without NCCL, or other NCCL"]),
 ])  # fmt: skip
 def test_faults_of_one_machine(told, world, found):

@@ -1,0 +1,20 @@
+"""The channel between notebook and ranks: ipyparallel's sockets, encrypted and signed.
+
+A signature alone would keep others from running cells, and not from reading what cells say: every account of
+this machine can connect to its loopback interface.
+"""
+
+import secrets
+from pathlib import Path
+
+
+def secure(folder: Path, address: str) -> None:
+    """Let the lab's controller listen for ranks at `address`, with CurveZMQ; the keys stay in `folder`."""
+    settings = {
+        "IPController.engine_ip": address,
+        "IPController.enable_curve": True,
+        "Session.key": secrets.token_hex(32).encode(),  # or ipyparallel would leave out signatures
+    }
+    file = folder / "ipcontroller_config.py"  # a command line could be read by all
+    file.touch(0o600)
+    file.write_text("".join(f"c.{name} = {value!r}\n" for name, value in settings.items()))

@@ -1,0 +1,45 @@
+"""What an MPI leaves on a machine beside processes: shared memory, and a file among the temporary ones.
+
+They have names by which ranks find each other, and an MPI takes those away when a program ends by itself.
+A lab's ranks are ended by signals. So they take the names away themselves as soon as all have found each
+other, and who ends a lab before that does it for them. What has no name goes with its last process.
+"""
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+_BEGIN = (
+    "/dev/shm/mpich_shm_",
+    "/dev/shm/mpich_vci_",
+    "/dev/shm/ucx_shm_posix_",
+    "/dev/shm/sm_segment.",
+    "/dev/shm/open_mpi.",
+    "/dev/shm/Intel_MPI_",
+    "/tmp/hydra_hwloc_xmlfile_",
+)
+
+
+def held_by(pids: Iterable[int]) -> set[Path]:
+    """What an MPI has made of such files for these processes: they map them, or hold them open."""
+    found = (name for pid in pids for name in _files(pid))
+    return {Path(name) for name in found if name.startswith(_BEGIN) and not name.endswith(" (deleted)")}
+
+
+def remove(files: Iterable[Path]) -> None:
+    """Take their names away, which only their owner can do."""
+    for file in files:
+        with suppress(OSError):
+            file.unlink()
+
+
+def _files(pid: int) -> Iterable[str]:
+    """All files that a process of this user maps or holds open; none where there is no /proc."""
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/maps").read_text(errors="replace").splitlines():
+            yield line[line.find("/") :]
+    with suppress(OSError):
+        for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+            with suppress(OSError):
+                yield os.readlink(descriptor)

@@ -1,0 +1,78 @@
+"""Nothing that an MPI makes outlives a lab: no shared memory, and no file among the temporary ones."""
+
+import os
+import re
+import secrets
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from labkit.launch import mpi_files, processes
+from tests.faults.small import with_shared_memory
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="shared memory has names on Linux alone")
+
+HOLD = "import mmap, sys, time; f = open(sys.argv[1], 'r+b'); m = mmap.mmap(f.fileno(), 0); f.close(); \
+print(flush=True); time.sleep(60)"
+
+
+def test_a_lab_that_runs_has_no_name_left_that_its_end_could_leave(labs):
+    of_lab = processes.of_lab(labs(2)._engines.lab_id)
+    assert len(of_lab) > 2 and mpi_files.held_by(process.pid for process in of_lab) == set()
+
+
+@pytest.fixture
+def shared_memory():
+    """Makes files in shared memory; they are gone afterwards."""
+    made = []
+
+    def make(name: str) -> Path:
+        made.append(Path("/dev/shm", name + secrets.token_hex(4)))
+        made[-1].write_bytes(bytes(4096))
+        return made[-1]
+
+    yield make
+    for file in made:
+        file.unlink(missing_ok=True)
+
+
+def test_who_ends_ranks_that_have_not_met_removes_theirs_and_nobody_elses(shared_memory):
+    theirs, of_others = shared_memory("mpich_shm_"), shared_memory("mpich_shm_")
+    of_the_user = shared_memory("table")
+    lab_id = secrets.token_hex(4)
+    ranks = [
+        psutil.Popen(
+            [sys.executable, "-c", HOLD, file],
+            env=os.environ | {processes.MARK: lab_id},
+            stdout=subprocess.PIPE,
+        )
+        for file in (theirs, of_the_user)
+    ]
+    for rank in ranks:
+        rank.stdout.readline()
+    processes.end_lab(lab_id)
+    for rank in ranks:
+        rank.stdout.close()
+    assert not theirs.exists() and of_others.exists() and of_the_user.exists()
+
+
+START = """
+from labkit import launch
+from labkit.launch.engines import Engines
+from labkit.launch import processes
+import psutil
+
+Engines.start(launch.plan(2), processes.identity(psutil.Process())).stop()
+"""
+
+
+def test_too_little_of_it_is_told_before_anything_starts():
+    begin = time.monotonic()
+    done = with_shared_memory("2m", sys.executable, "-c", START)
+    found = r"of shared memory \(/dev/shm\) 2 MB are free, and \d+ MB for 2 ranks are wanted"
+    assert re.search(found, done.stderr)
+    assert "--shm-size" in done.stderr and time.monotonic() - begin < 60
