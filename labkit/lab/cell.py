@@ -6,23 +6,37 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from ipyparallel import AsyncResult
 from ipyparallel.error import RemoteError
 
-from labkit.lab import remote
+from labkit import LabError
+from labkit.lab import leftovers, remote
 from labkit.lab.diagnosis import Diagnosis, Watch
 from labkit.lab.display.said import Failure, Said, failures, whereabouts
 from labkit.lab.remote import Reachable
 from labkit.launch.spare import Spare
-from labkit.rank.protocol import ABSENT, COMPUTING, FINISHED, RAISED, WAITING, State, ranks
+from labkit.rank.protocol import (
+    ABSENT,
+    COMPUTING,
+    DESTROYED,
+    FINISHED,
+    LEFT,
+    RAISED,
+    UNDER_WAY,
+    WAITING,
+    Leftover,
+    State,
+    ranks,
+)
 
 LOOK_AFTER = 0.25
 """Seconds between two looks at what the ranks do; a shorter cell is never looked at."""
 RETURN_DEADLINE = 1.5
 """Seconds that interrupted ranks are given to come back before they are replaced, on a machine with time."""
+_NEW = "all ranks are new and empty"
 AGAIN = 0.2
 """Seconds between two interrupts of a rank, and between two looks at whether it can be reached."""
 
@@ -40,18 +54,23 @@ class CellError(Exception):
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a cell ended. `stopped` says why it was ended early, `after` what that did to the ranks."""
+    """How a cell ended. `stopped` says why it was ended early, `after` what that did to the ranks.
+
+    `left` is what it left under way, `notes` what else the learner should know.
+    """
 
     said: tuple[Said, ...]
     stopped: str = ""
+    left: str = ""
     after: str = ""
+    notes: str = ""
 
     def raise_for_failure(self) -> None:
-        """CellError if the cell was stopped or any rank raised; each distinct traceback once."""
+        """CellError if the cell was stopped, any rank raised, or something could not end."""
         failed = [s for s in self.said if s.failure and not (self.stopped and s.failure.is_interrupt())]
-        if not failed and not self.stopped:
+        if not (failed or self.stopped or self.left or self.after):
             return
-        message = "\n".join(filter(None, [self.stopped, failures(failed), self.after]))
+        message = "\n".join(filter(None, [self.stopped, failures(failed), self.left, self.after]))
         distinct = {s.failure.message: "\n".join(s.failure.traceback) for s in reversed(failed)}
         raise CellError(message, list(distinct.values()))
 
@@ -84,7 +103,7 @@ class Mendable(Reachable, Protocol):
     @property
     def spare(self) -> Spare: ...
 
-    def recover(self) -> None: ...
+    def settle(self, everything: bool, rejoin: bool) -> tuple[Leftover, ...]: ...
 
     def restart(self) -> object: ...
 
@@ -95,17 +114,21 @@ def follow(
     deadline: float | None = None,
     watch_it: Watcher = nobody,
     interrupted: threading.Event | None = None,
+    keep_pending: bool = False,
 ) -> Outcome:
     """Wait for a cell that was sent to `lab`; end it early if it is stuck, interrupted or late.
 
-    Raises LabError if a rank dies under it. In every other case the lab is usable afterwards.
+    What it leaves under way is told and discarded, unless it may keep that. Raises LabError if a rank dies
+    under it. In every other case the lab is usable afterwards.
     """
     with lab.spare.held():
         stop = _wait(lab, result, deadline, watch_it, interrupted or threading.Event())
         if stop is not None:
             return _stopped(lab, result, stop)
         result.wait_for_output(5)
-        return Outcome(gather(result))
+        said = gather(result)
+        to_settle = {word for s in said for word in s.left} - ({UNDER_WAY} if keep_pending else set())
+        return _settled(lab, Outcome(said)) if to_settle else Outcome(said)
 
 
 def _stopped(lab: Mendable, result: AsyncResult, stop: Diagnosis) -> Outcome:
@@ -116,11 +139,40 @@ def _stopped(lab: Mendable, result: AsyncResult, stop: Diagnosis) -> Outcome:
     stopped = "\n".join(filter(None, [stop.sentence, where]))
     lost = sorted(set(result._targets) - {s.rank for s in said})
     if not lost:
-        lab.recover()
-        return Outcome(said, stopped)
+        return _settled(lab, Outcome(said, stopped))
     lab.restart()
-    after = f"{ranks(lost)} could not be brought back: all ranks are new and empty"
-    return Outcome(said, stopped, after)
+    return Outcome(said, stopped, after=f"{ranks(lost)} could not be brought back: {_NEW}")
+
+
+def _settled(lab: Mendable, outcome: Outcome) -> Outcome:
+    """The same, with nothing left under way: told, and ended on all ranks at once."""
+    raised = [s.rank for s in outcome.said if s.failure]
+    cut = [s.rank for s in outcome.said if outcome.stopped and s.failure and s.failure.is_interrupt()]
+    destroyed = [s.rank for s in outcome.said if DESTROYED in s.left]
+    try:
+        told = lab.settle(bool(outcome.stopped), bool(destroyed))
+    except LabError as error:
+        lab.require_alive()
+        lab.restart()
+        return replace(outcome, after=f"{error.found}: {_NEW}")
+    after = _discarded(lab, [x for x in told if x.discarded])
+    # Who was cut short could not go on to wait; who raised has told what failed.
+    left = [x for x in told if x.rank not in cut and (x.discarded or x.rank not in raised)]
+    anew = f"{ranks(destroyed)} destroyed the process group: all ranks have a new one" if destroyed else ""
+    notes = "\n".join(filter(None, [leftovers.notes(left), anew]))
+    return replace(outcome, left=leftovers.faults(left), after=after if left else "", notes=notes)
+
+
+def _discarded(lab: Mendable, stuck: list[Leftover]) -> str:
+    """What was done with operations that can never end; where the backend cannot discard them, it is done."""
+    backend = lab.ranks[0].backend
+    if not stuck or backend == "mpi":
+        return leftovers.discarded(backend) if stuck else ""
+    if all(x.is_message() for x in stuck):
+        lab.settle(everything=True, rejoin=True)
+        return leftovers.discarded(backend, "the process group")
+    lab.restart()  # to destroy the group would wait for a collective
+    return leftovers.discarded(backend, "the processes")
 
 
 def _wait(
@@ -205,7 +257,8 @@ def gather(result: AsyncResult) -> tuple[Said, ...]:
         shown = [*record["outputs"], *filter(None, [record["execute_result"]])]
         displays = tuple(output["data"] for output in shown if "data" in output)
         failure = _failure(child) if done else None
-        said.append(Said(rank, record["stdout"], record["stderr"], displays, failure, done))
+        left = _left(child) if done else ()
+        said.append(Said(rank, record["stdout"], record["stderr"], displays, failure, done, left))
     return tuple(sorted(said, key=lambda s: s.rank))
 
 
@@ -215,3 +268,10 @@ def _failure(child: Any) -> Failure | None:
         lines = tuple((error.traceback or "").splitlines())
         return Failure(error.ename, str(error.evalue), lines)
     return Failure(type(error).__name__, str(error)) if isinstance(error, Exception) else None
+
+
+def _left(child: Any) -> tuple[str, ...]:
+    """What a rank said that it has left, in its reply (`labkit.rank.leftovers`)."""
+    reply = child.exception() or child.result()
+    told = reply.engine_info if isinstance(reply, RemoteError) else getattr(reply, "_content", None)
+    return tuple((told or {}).get(LEFT, ()))

@@ -17,6 +17,7 @@ from labkit.launch import cause_of_death, shared
 from labkit.launch.engines import Engines
 from labkit.launch.ranks import Rank
 from labkit.launch.spare import Spare
+from labkit.rank.protocol import Leftover
 from labkit.simulate.network import Network
 from labkit.trace import Trace
 
@@ -89,7 +90,15 @@ class Lab:
 
     def recover(self) -> None:
         """Make the process group usable again after an interrupt, on every rank at once."""
-        remote.call(self, "recover", asked="a process group that is usable again")
+        self.settle(everything=True, rejoin=False)
+
+    def settle(self, everything: bool, rejoin: bool) -> tuple[Leftover, ...]:
+        """Have nothing under way for which nobody waits, on every rank at once, and tell what it was.
+
+        With `everything` also what some rank gave up. `rejoin`: make the process group anew.
+        """
+        asked = "a process group that is usable again"
+        return tuple(sum(remote.call(self, "settle", everything, rejoin, asked=asked), []))
 
     def trace(self) -> AbstractContextManager[Trace]:
         """`with lab.trace() as trace:` records who sends what to whom, in all cells and calls of the block.

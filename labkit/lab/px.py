@@ -18,6 +18,7 @@ from IPython.display import display
 
 from labkit import LabError
 from labkit.lab import cell as cells
+from labkit.lab import leftovers
 from labkit.lab.display.live import Live, Tiles
 from labkit.lab.remote import send_cell
 from labkit.trace import Trace
@@ -43,22 +44,25 @@ class PxMagics(ParallelMagics):
         super().__init__(shell, view)
         self.lab = lab
         self._deadline: float | None = None
-        self._traced = False
+        self._traced = self._keep = False
 
     @magic_arguments.magic_arguments()
     @exec_args
     @output_args
     @magic_arguments.argument("--local", action="store_const", const=True, help="also run the cell here")
     @magic_arguments.argument("--deadline", type=float, help="interrupt the ranks after so many seconds")
+    @magic_arguments.argument(
+        leftovers.KEEP, action="store_true", help="the next cell gets what is under way"
+    )
     @magic_arguments.argument("--trace", action="store_true", help="draw who sent what to whom, and when")
     def cell_px(self, line: str = "", cell: str | None = None) -> AsyncResult | None:
         """Run the cell on every rank, or on those of --targets."""
         asked = magic_arguments.parse_argstring(self.cell_px, line)
-        self._deadline, self._traced = asked.deadline, asked.trace
+        self._deadline, self._traced, self._keep = asked.deadline, asked.trace, asked.keep_pending
         try:
             return super().cell_px(line, cell)
         finally:
-            self._deadline, self._traced = None, False
+            self._deadline, self._traced, self._keep = None, False, False
 
     def parallel_execute(
         self, cell: str, block: bool | None = None, save_name: str | None = None, **options: object
@@ -79,7 +83,7 @@ class PxMagics(ParallelMagics):
                     self.shell.user_ns[save_name] = result
                 if not block:
                     return result
-                outcome = cells.follow(self.lab, result, self._deadline, live.look, interrupted)
+                outcome = cells.follow(self.lab, result, self._deadline, live.look, interrupted, self._keep)
         self._finish(live, outcome, trace)
         return None
 
@@ -94,7 +98,7 @@ class PxMagics(ParallelMagics):
         return None
 
     def _finish(self, live: Live, outcome: cells.Outcome, trace: Trace | None = None) -> None:
-        live.finish(outcome.said)
+        live.finish(outcome.said, outcome.notes)
         if trace is not None and trace.events:
             display(trace.plot())
         outcome.raise_for_failure()

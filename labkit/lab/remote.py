@@ -11,6 +11,7 @@ from concurrent.futures import wait
 from typing import Any, Protocol
 
 import ipyparallel as ipp
+from ipyparallel.error import CompositeError, RemoteError
 
 from labkit import LabError
 from labkit.launch import Plan
@@ -50,7 +51,7 @@ def call(
 ) -> list[Any]:
     """What that function returns on each of these ranks (default: all), which are idle.
 
-    LabError if a rank raises one, dies, or does not answer within `deadline` seconds (CALL_DEADLINE);
+    LabError if a rank raises, dies, or does not answer within `deadline` seconds (CALL_DEADLINE);
     `asked` says what it was for.
     """
     answers = send(lab, function, *arguments, targets=targets)
@@ -61,7 +62,11 @@ def call(
         if time.monotonic() > end:
             found = f"{ranks(running(answers))} did not answer within {seconds:g} s: busy with something else"
             raise LabError(asked, found, "wait until no cell runs, or lab.restart(); then try again")
-    told = answers.get()
+    try:
+        told = answers.get()
+    except RemoteError as error:
+        first = error.elist[0] if isinstance(error, CompositeError) else (error.ename, error.evalue)
+        raise LabError(asked, f"on a rank {first[0]}: {first[1]}", "lab.restart()") from error
     for answer in told:
         if isinstance(answer, LabError):
             raise answer

@@ -109,6 +109,7 @@ class Group(Identity):
             self.give_up(work)
             raise
         if work.error is not None:
+            work.seen = True
             raise work.error
         if work.recorded and call.waited is None:
             call.posted = record.clock()
@@ -187,6 +188,7 @@ class Group(Identity):
                 work.call.locate()
                 self.tainted = self.tainted or work.call
             work.fail(CommunicationError(str(work.call), "it was interrupted", "call it again"))
+            work.seen = True
 
     def shutdown(self) -> None:
         """Called by destroy_process_group. Communicators with something in flight are kept."""

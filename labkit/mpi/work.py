@@ -46,6 +46,7 @@ class Work(dist.Work):
     future: Any = None
     received: MPI.Status | None = None
     done = pausing = False
+    seen = False  # its error, by who called
 
     def __init__(
         self,
@@ -87,6 +88,7 @@ class Work(dist.Work):
         # First into the list: cut short in between, a step that was not posted must not
         # look like one that is done.
         self.flying.append(step)
+        step.work = self
         self.channel.post(step)
 
     def poll(self) -> bool | None:
@@ -109,7 +111,7 @@ class Work(dist.Work):
     def _advance(self) -> bool | None:
         if self.channel.closed:
             self.fail(CommunicationError(
-                str(self.call), "labkit.mpi.recover() was called since and ended it", "call it again"
+                str(self.call), "it was ended by labkit.mpi.recover(), or with its cell", "call it again"
             ))  # fmt: skip
             return True
         before = self.channel.count
@@ -136,6 +138,7 @@ class Work(dist.Work):
 
     def fail(self, error: Exception) -> None:
         self.error = error
+        self.group.world.failed.append(self)
         self.call.failed = True
         self.finish()
 
@@ -168,6 +171,7 @@ class Work(dist.Work):
                     "see which rank did not take part; then labkit.mpi.recover() on every rank",
                 )
         if self.error is not None:
+            self.seen = True
             raise self.error
         return True
 
@@ -188,6 +192,7 @@ class Work(dist.Work):
         return self.done and self.error is None
 
     def exception(self) -> Exception | None:
+        self.seen = True
         return self.error
 
     def result(self) -> Sequence[Any]:

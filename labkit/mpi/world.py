@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -20,13 +21,14 @@ from labkit.mpi.errors import CommunicationError, DeadlineError, MismatchError, 
 from labkit.mpi.process import end_together, keep_moving
 from labkit.mpi.wire import steps, store
 from labkit.mpi.wire.channel import Channel
-from labkit.mpi.wire.meet import duplicate
+from labkit.mpi.wire.meet import Meeting, duplicate, finished
 from labkit.mpi.wire.parts import Step
 from labkit.mpi.wire.runtime import MPI
 from labkit.mpi.wire.waiting import wait_until
 
 if TYPE_CHECKING:
     from labkit.mpi.group import Group
+    from labkit.mpi.work import Work
 
 Pair: TypeAlias = tuple[MPI.Intracomm, MPI.Intracomm]
 """The communicators of a group: for data, and for checks."""
@@ -35,6 +37,7 @@ Messages: TypeAlias = Iterable[tuple[int, torch.Tensor]]
 
 _GATE, _GROUP = 1, 2  # tags on the control communicator
 _PATIENCE = 1800.0  # seconds: torch's default timeout
+_FAILED = 16  # works kept
 
 
 class World:
@@ -50,6 +53,8 @@ class World:
         self.groups: dict[str, Group] = {}  # key -> group, in the order of creation
         self.abandoned: dict[str, Group] = {}  # key -> destroyed groups that still have something in flight
         self.generation = 0  # how often a default group was made: its sub-groups reuse names
+        self.failed: deque[Work] = deque(maxlen=_FAILED)  # of which perhaps nobody has heard
+        self.left: list[Work] = []  # what the last cell did not wait for
         self.tainted: Call | None = None
         places = [text.split("|") for text in self._all_gather(f"{MPI.Get_processor_name()}|{gpus()}")]
         hosts, seen = [host for host, _ in places], [gpu for _, gpu in places]
@@ -117,13 +122,13 @@ class World:
     def communicators(self, ranks: Sequence[int], label: str, seconds: float = _PATIENCE) -> Pair:
         """Two fresh communicators over `ranks`, a list of world ranks: for data, and for checks."""
         self.gate(ranks, label, seconds)
-        return self.fresh(ranks)
+        return finished(self.fresh(ranks))
 
-    def fresh(self, ranks: Sequence[int]) -> Pair:
+    def fresh(self, ranks: Sequence[int]) -> Meeting[Pair]:
         """The same without a gate: the caller knows that all ranks are here."""
         group = self.control.comm.Get_group().Incl(ranks)
         comm = self.control.comm.Create_group(group, tag=_GROUP)
-        return comm, duplicate(comm)
+        return comm, (yield from duplicate(comm))
 
 
 _world: World | None = None

@@ -20,7 +20,7 @@ from ipyparallel.engine.app import IPEngine
 from ipyparallel.serialize.canning import can_map
 
 from labkit import LabError
-from labkit.rank import interrupts, state, tracebacks
+from labkit.rank import interrupts, leftovers, state, tracebacks
 from labkit.rank.world import face_the_notebook, join_world, names, remove_mpi_files, seed, use_own_gpu
 
 
@@ -48,6 +48,7 @@ class RankEngine(IPEngine):
         gc.freeze()  # else each clean start looks through all that torch has made, 0.1 s
         gc.enable()
         interrupts.install(self.kernel)
+        leftovers.install(self.kernel)
         tracebacks.install(self.kernel.shell)
         self.kernel._abort_queues = lambda *args: None  # a failed cell must not swallow the next one
         self.kernel.raw_input = lambda *prompt: _refuse("input()", "set the value in the cell")

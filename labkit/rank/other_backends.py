@@ -19,7 +19,7 @@ from labkit.mpi.record.position import position_above
 from labkit.mpi.wire.buffers import op_name
 
 # Method -> the verb, and the place among its arguments of the tensors that this rank passes.
-_VERBS: dict[str, tuple[str, int | None]] = {
+VERBS: dict[str, tuple[str, int | None]] = {
     "allreduce": ("all_reduce", 0), "allreduce_coalesced": ("all_reduce", 0), "reduce": ("reduce", 0),
     "broadcast": ("broadcast", 0), "allgather": ("all_gather", 1), "allgather_coalesced": ("all_gather", 1),
     "_allgather_base": ("all_gather_into_tensor", 1), "all_gather_single": ("all_gather_into_tensor", 1),
@@ -33,7 +33,7 @@ _VERBS: dict[str, tuple[str, int | None]] = {
     "alltoall_base": ("all_to_all_single", 1), "all_to_all_single": ("all_to_all_single", 1),
     "barrier": ("barrier", None),
 }  # fmt: skip
-_MESSAGES = ("send", "recv", "recv_anysource")
+MESSAGES = ("send", "recv", "recv_anysource")
 
 # (class, name) -> torch's own method, while ours is in its place
 _plain: dict[tuple[type, str], Callable] = {}
@@ -45,7 +45,7 @@ _counts: Counter[str] = Counter()
 
 def watch() -> None:
     """Put the wrappers in place."""
-    for name in (*_VERBS, *_MESSAGES):
+    for name in (*VERBS, *MESSAGES):
         if name in dist.ProcessGroup.__dict__:
             _replace(dist.ProcessGroup, name, _verb)
     for name in ("wait", "is_completed"):
@@ -71,7 +71,10 @@ def _verb(name: str, method: Callable) -> Callable:
     def recorded(group: dist.ProcessGroup, *args: Any, **kwargs: Any) -> Any:
         if record.records is None:
             return method(group, *args, **kwargs)
-        call = _call(name, group, *args, **kwargs)
+        call = call_of(name, group, *args, **kwargs)
+        if name in VERBS:
+            _counts[group.group_name] += 1
+            call.sequence = _counts[group.group_name]
         call.where = position_above("recorded", "torch's function", "its decorator")
         record.begin(call)
         try:
@@ -118,24 +121,22 @@ def _source(call: Call, work: dist.Work, group: dist.ProcessGroup) -> int | None
     return call.ranks[0] if len(call.ranks) == 1 else _ranks(group)[work._source_rank()]
 
 
-def _call(name: str, group: dist.ProcessGroup, *args: Any, opts: Any = None, **kwargs: Any) -> Call:
+def call_of(name: str, group: dist.ProcessGroup, *args: Any, opts: Any = None, **kwargs: Any) -> Call:
+    """What was asked of a group by that method."""
     ranks = _ranks(group)
-    if name in _MESSAGES:
+    if name in MESSAGES:
         tensors, *partner, tag = args
         others = tuple(r for r in ranks if r != ranks[group.rank()])
         peers = (ranks[partner[0]],) if partner else others
         return Call("send" if name == "send" else "recv", group.group_name, peers, tensors, tag=tag)
-    verb, place = _VERBS[name]
+    verb, place = VERBS[name]
     opts = opts or next((a for a in args if hasattr(a, "asyncOp")), None)
     root = opts.rootRank if hasattr(opts, "rootRank") else None
-    call = Call(
+    return Call(
         verb, group.group_name, ranks, _flat(args[place]) if place is not None else (),
         root=None if root is None else ranks[root],
         op=op_name(opts.reduceOp) if hasattr(opts, "reduceOp") else None,
     )  # fmt: skip
-    _counts[group.group_name] += 1
-    call.sequence = _counts[group.group_name]
-    return call
 
 
 def _ranks(group: dist.ProcessGroup) -> tuple[int, ...]:

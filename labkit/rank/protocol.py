@@ -7,6 +7,9 @@ from itertools import groupby
 
 COMPUTING, WAITING, FINISHED, RAISED, ABSENT = "computing", "waiting", "finished", "raised", "absent"
 SENDS, RECEIVES = ("send", "isend"), ("recv", "irecv")
+LEFT = "labkit_left"
+"""Where the reply to a cell says what it has left: these two words."""
+UNDER_WAY, DESTROYED = "under way", "destroyed"
 _CELL_FILE = re.compile(r"\S*/ipykernel_\d+/\d+\.py")  # where ipykernel says that a cell's code is
 
 
@@ -41,6 +44,23 @@ class State:
         if self.verb in RECEIVES:
             return f"{self.verb} from {ranks(self.peers) if self.peers else 'any rank'}"
         return self.verb + (f" number {self.number}" if self.number else "")
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """An operation of a cell for which nobody waited: `what` it was, `place` its line if known.
+
+    `fate` says why it could not end, and is `discarded`, or how it failed; empty if it has ended well.
+    """
+
+    rank: int
+    what: str
+    place: str = ""
+    fate: str = ""
+    discarded: bool = False
+
+    def is_message(self) -> bool:
+        return self.what.startswith(("isend", "irecv"))
 
 
 def in_the_cell(message: str) -> str:

@@ -6,14 +6,14 @@ from math import inf
 from typing import Any
 
 import numpy
-import torch.distributed as dist
 from IPython import get_ipython
 
-from labkit import LabError, mpi
+from labkit import LabError
 from labkit.mpi.messages import slow_link
-from labkit.rank import digest, recording, world
+from labkit.rank import digest, leftovers, recording, world
 from labkit.rank.clocks import measure
 from labkit.rank.digest import Digest
+from labkit.rank.protocol import Leftover
 from labkit.rank.world import describe  # noqa: F401 - asked for by name
 from labkit.trace.records import Recording
 
@@ -49,13 +49,9 @@ def clean() -> None:
     world.seed()
 
 
-def recover() -> None:
-    """Make every process group usable again, after an interrupt may have left messages under way."""
-    if dist.get_backend() == "mpi":
-        mpi.recover()
-    else:
-        dist.destroy_process_group()
-        world.join_world()
+def settle(everything: bool, rejoin: bool) -> list[Leftover]:
+    """`leftovers.settle`: nothing under way, and a process group that can be used."""
+    return leftovers.settle(everything, rejoin)
 
 
 def limit_network(bandwidth: float, latency: float) -> None:

@@ -43,6 +43,13 @@ def remove_mpi_files() -> None:
     mpi_files.remove(mpi_files.held_by([os.getpid()]))
 
 
+def rejoin() -> None:
+    """Make the default process group anew, without those that cells made. Collective over all ranks."""
+    if dist.is_initialized():
+        dist.destroy_process_group()
+    join_world()
+
+
 def face_the_notebook() -> None:
     """On several hosts, let gloo, NCCL and stores use the network that leads to the notebook."""
     notebook = os.environ.get("LABKIT_NOTEBOOK")

@@ -53,8 +53,8 @@ class Live:
         if self._watched and seconds >= FIRST_AFTER:
             self._show({"text/plain": running(said, states, seconds)})
 
-    def finish(self, said: tuple[Said, ...]) -> None:
-        """One display of all text in rank order, then the pictures in rank order."""
+    def finish(self, said: tuple[Said, ...], notes: str = "") -> None:
+        """One display of all text in rank order, then the pictures in rank order, then labkit's own notes."""
         if self._tiles:
             self._tiles.rest()
         said = shortened(said)
@@ -67,6 +67,8 @@ class Live:
         for s in said:
             for bundle in filter(pictures, s.displays):
                 display(pictures(bundle) | {"text/plain": f"picture of rank {s.rank}"}, raw=True)
+        if notes:
+            display({"text/plain": notes}, raw=True)
 
     def _show(self, bundle: dict) -> None:
         if self._handle:

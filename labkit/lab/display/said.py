@@ -52,6 +52,7 @@ class Said:
     displays: tuple[dict, ...] = ()  # MIME bundles, the cell's last expression included
     failure: Failure | None = None
     done: bool = True
+    left: tuple[str, ...] = ()  # what the rank has left: words of `rank.protocol`
 
     def words(self) -> str:
         """Its output as plain text; pictures are shown apart."""

@@ -78,6 +78,8 @@ def begin_send(group: Group, call: Call, tensor: torch.Tensor, rank: int, tag: i
 
 def begin_receive(group: Group, call: Call, tensor: torch.Tensor, rank: int, tag: int) -> Work:
     """Begin to receive; on a limited link the call is done when the message is due."""
+    if group.world.checked:  # an irecv that is never waited for is told with its line
+        call.where = position_above("begin_receive", "recv", "torch's irecv")
     work, stamp = Receive(group, call, None, [tensor]), bytearray()
     if link is not None:
         work, stamp = _Receive(group, call, None, [tensor]), bytearray(_STAMP.size)

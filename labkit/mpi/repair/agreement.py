@@ -12,15 +12,19 @@ from array import array
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
+import torch
+
 from labkit.mpi.errors import MismatchError
 from labkit.mpi.wire import steps
 
 if TYPE_CHECKING:
     from labkit.mpi.call import Call
     from labkit.mpi.wire.channel import Channel
+    from labkit.mpi.wire.parts import Step
 
 _DIGEST = 16  # bytes
 _TEXT = 512
+_TAG, _TAGS = 1 << 12, 1 << 12  # of the texts: one for each check, apart from monitored_barrier's
 
 
 class Agreement:
@@ -28,7 +32,8 @@ class Agreement:
 
     A record is a digest of what must be equal and the uneven blocks of an all_to_all, `give` and
     `take`: what a rank gives to another must be what the other takes. Only when records differ do
-    the ranks exchange what a reader wants to know, in a second all_gather.
+    the ranks exchange what a reader wants to know, in messages: checks may be under way behind this one, and
+    one rank may have begun more of them than another, so there is no order for a second all_gather.
     """
 
     def __init__(
@@ -41,25 +46,34 @@ class Agreement:
         blocks = array("q", [*give, *take]).tobytes() if give else bytes(16 * size)
         self.uneven = bool(give)
         self.record = digest + blocks
-        self.refused = False
-        self._exchange(self.record)
-
-    def _exchange(self, record: bytes) -> None:
-        self.records = bytearray(len(record) * self.channel.comm.size)
-        self.step = steps.all_gather_bytes(record, self.records)
+        self.records = bytearray(len(self.record) * size)
+        self.step = steps.all_gather_bytes(self.record, self.records)
         self.channel.post(self.step)
+        self.texts: list[torch.Tensor] = []  # what each rank has called, once they differ
+        self.messages: list[Step] = []
 
     def reached(self) -> bool:
         if not self.channel.test(self.step):
             return False
-        if self.refused:
+        if not self.texts:
+            if self._agree():
+                return True
+            self._tell()
+        if all([self.channel.test(message) for message in self.messages]):
             self._refuse()
-        if self._agree():
-            return True
-        file, line = self.call.place
-        self.refused = True
-        self._exchange(f"{self.call} at {file}, line {line}".encode()[:_TEXT].ljust(_TEXT))
         return False
+
+    def _tell(self) -> None:
+        file, line = self.call.place
+        text = f"{self.call} at {file}, line {line}".encode()[:_TEXT].ljust(_TEXT)
+        mine, tag = torch.frombuffer(bytearray(text), dtype=torch.uint8), _TAG + self.step.number % _TAGS
+        here, size = self.channel.comm.rank, self.channel.comm.size
+        self.texts = [mine if rank == here else torch.empty_like(mine) for rank in range(size)]
+        others = [rank for rank in range(size) if rank != here]
+        self.messages = [steps.receive(self.texts[rank], rank, tag) for rank in others]
+        self.messages += [steps.send(mine, rank, tag) for rank in others]
+        for message in self.messages:
+            self.channel.post(message)
 
     def _agree(self) -> bool:
         size = self.channel.comm.size
@@ -73,9 +87,8 @@ class Agreement:
 
     def _refuse(self) -> NoReturn:
         ranks: dict[str, list[str]] = {}
-        rows = _rows(self.records, len(self.call.ranks))
-        for rank, text in zip(self.call.ranks, rows, strict=True):
-            ranks.setdefault(text.decode(errors="replace").rstrip(), []).append(str(rank))
+        for rank, text in zip(self.call.ranks, self.texts, strict=True):
+            ranks.setdefault(bytes(text.tolist()).decode(errors="replace").rstrip(), []).append(str(rank))
         lines = [f"rank{'s' if len(who) > 1 else ''} {', '.join(who)}: {text}" for text, who in ranks.items()]
         raise MismatchError(
             f"{self.call} on group {self.call.group!r}",

@@ -6,7 +6,6 @@ entered it enter it now with scratch memory; messages that nobody received are r
 scratch memory; receives are cancelled. Then nothing is left that could write.
 """
 
-import os
 import time
 from collections.abc import Sequence
 from typing import Any, TypeAlias
@@ -15,7 +14,7 @@ import torch
 
 from labkit.mpi.wire import steps
 from labkit.mpi.wire.channel import Channel
-from labkit.mpi.wire.meet import duplicate, share
+from labkit.mpi.wire.meet import Meeting, duplicate, share
 from labkit.mpi.wire.parts import Mold, Step
 from labkit.mpi.wire.runtime import MPI
 
@@ -25,7 +24,7 @@ Molds: TypeAlias = Sequence[dict[int, Mold]]
 _PATIENCE = 2.0  # seconds
 
 
-def empty(channel: Channel, marks: Sequence[int], fresh: MPI.Intracomm) -> bool:
+def empty(channel: Channel, marks: Sequence[int], fresh: MPI.Intracomm) -> Meeting[bool]:
     """End everything in flight on a channel. Collective over it, with the same answer on every rank.
 
     `marks` has the mark of each rank. False where the ranks contradict each other, as after a
@@ -35,10 +34,14 @@ def empty(channel: Channel, marks: Sequence[int], fresh: MPI.Intracomm) -> bool:
     if len(set(marks)) == 1 and not channel.flying:
         _drain(channel.comm)
         return True
-    molds = share(fresh, channel.posted())
-    meeting = duplicate(fresh)
-    emptied = _consistent(molds) and _settle(channel, molds, meeting)
-    if all(share(fresh, emptied)):
+    molds = yield from share(fresh, channel.posted())
+    meeting = yield from duplicate(fresh)
+    emptied = False
+    if _consistent(molds):
+        emptying = _Emptying(channel, molds, meeting)
+        yield emptying
+        emptied = emptying.done
+    if all((yield from share(fresh, emptied))):
         meeting.Free()
         return True
     return False
@@ -54,27 +57,31 @@ def _consistent(molds: Molds) -> bool:
     )
 
 
-def _settle(channel: Channel, molds: Molds, meeting: MPI.Intracomm) -> bool:
+class _Emptying:
     """Ranks stay until all are done: each may hold a message that another waits to see received."""
-    for step in list(channel.flying):
-        step.finish = None  # nobody wants the result
-        if step.verb == "Irecv":
-            channel.cancel(step)
-        elif callable(step.verb):  # not MPI's
-            channel.forget(step)
-    entered = max(molds[channel.comm.rank], default=0)
-    last = max(max(of_rank, default=0) for of_rank in molds)
-    for number in range(entered + 1, last + 1):
-        channel.post(scratch(channel.comm, [of_rank.get(number) for of_rank in molds]))
-    deadline, barrier = time.monotonic() + _PATIENCE, None
-    while barrier is None or not barrier.Test():
-        _drain(channel.comm)
-        if barrier is None and all([channel.test(step) for step in list(channel.flying)]):
-            barrier = meeting.Ibarrier()
-        if time.monotonic() > deadline:
-            return False
-        os.sched_yield()
-    return True
+
+    def __init__(self, channel: Channel, molds: Molds, meeting: MPI.Intracomm) -> None:
+        self.channel, self.meeting, self.done = channel, meeting, False
+        self.barrier: MPI.Request | None = None
+        self.deadline = time.monotonic() + _PATIENCE
+        for step in list(channel.flying):
+            step.finish = None  # nobody wants the result
+            if step.verb == "Irecv":
+                channel.cancel(step)
+            elif callable(step.verb):  # not MPI's
+                channel.forget(step)
+        entered = max(molds[channel.comm.rank], default=0)
+        last = max(max(of_rank, default=0) for of_rank in molds)
+        for number in range(entered + 1, last + 1):
+            channel.post(scratch(channel.comm, [of_rank.get(number) for of_rank in molds]))
+
+    def Test(self, status: MPI.Status | None = None, /) -> bool:
+        """Whether it is over: all are done, or it takes too long."""
+        _drain(self.channel.comm)
+        if self.barrier is None and all([self.channel.test(step) for step in list(self.channel.flying)]):
+            self.barrier = self.meeting.Ibarrier()
+        self.done = self.barrier is not None and self.barrier.Test()
+        return self.done or time.monotonic() > self.deadline
 
 
 def scratch(comm: MPI.Intracomm, molds: Sequence[Mold | None]) -> Step:

@@ -97,7 +97,7 @@ class Channel:
     def forget(self, step: Step) -> None:
         step.done = True
         self.flying.pop(step, None)
-        step.args = step.keep = step.finish = None
+        step.args = step.keep = step.finish = step.work = None
 
     def mark(self) -> int:
         """What tells at a glance whether this channel is idle: equal on all ranks where it is."""

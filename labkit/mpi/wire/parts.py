@@ -7,9 +7,12 @@ more when there is room. So a plan can go by what earlier parts brought, and mak
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from labkit.mpi.wire.runtime import MPI
+
+if TYPE_CHECKING:
+    from labkit.mpi.work import Work
 
 Mold: TypeAlias = tuple[str, Any, Any, str | None, int | None]
 """What scratch memory for a collective needs: verb, elements (uneven ones by rank), dtype, op, root."""
@@ -25,10 +28,11 @@ class Step:
     """One non-blocking call: `verb(*args)` on a communicator.
 
     `keep` is kept for as long as the request, and `finish` runs after it, in the poll that finds it done. A
-    verb that is a function takes the communicator's place, and its result the request's.
+    verb that is a function takes the communicator's place, and its result the request's. `work` is whose step
+    it is: a Work that nobody keeps can still be found by what it has in flight.
     """
 
-    __slots__ = ("verb", "args", "mold", "keep", "finish", "number", "done")
+    __slots__ = ("verb", "args", "mold", "keep", "finish", "number", "done", "work")
 
     def __init__(
         self,
@@ -41,6 +45,7 @@ class Step:
         self.verb, self.args, self.mold, self.keep, self.finish = verb, args, mold, keep, finish
         self.number: int | None = None
         self.done = False
+        self.work: Work | None = None
 
 
 class Local:

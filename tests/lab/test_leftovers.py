@@ -1,0 +1,198 @@
+"""What a cell leaves under way is told, and does not reach the next cell."""
+
+import pytest
+from IPython.utils.capture import capture_output
+
+from labkit import launch
+from labkit.lab.cell import CellError
+from labkit.lab.lab import Lab
+from labkit.lab.leftovers import faults, notes
+from labkit.lab.px import PxMagics
+from labkit.rank.protocol import Leftover
+
+LATE = "ranks 0-1: all_reduce was never waited for; it has ended only after the cell (line 2: w = dist"
+
+
+def run(shell, lab, code, line=""):
+    """The text that the notebook would store."""
+    with capture_output() as captured:
+        PxMagics(shell, lab).cell_px(line, code)
+    return "\n".join(output.data["text/plain"] for output in captured.outputs)
+
+
+def next_cells_are_right(shell, lab, ranks_kept=True):
+    """Messages, collectives and a new group, on the same ranks."""
+    pids = [r.pid for r in lab.ranks]
+    code = (
+        "x = torch.full((4,), 1.0 + rank)\n"
+        "w = dist.isend(x, (rank + 1) % world_size)\n"
+        "y = torch.zeros(4)\ndist.recv(y, (rank - 1) % world_size)\nw.wait()\n"
+        "dist.all_reduce(y)\n"
+        "dist.broadcast(x, src=1)\n"
+        "z = torch.ones(1)\ndist.all_reduce(z, group=dist.new_group())\n"
+        "[y[0].item(), x[0].item(), z.item()]"
+    )
+    n = len(lab)
+    assert run(shell, lab, code).endswith(f"[{n * (n + 1) / 2}, 2.0, {float(n)}]")
+    assert pids == [r.pid for r in lab.ranks] or not ranks_kept
+
+
+UNMATCHED = {
+    "a collective of one rank": (
+        "x = torch.ones(4)\nif rank == 0:\n    w = dist.broadcast(100 * x, src=0, async_op=True)",
+        r"rank 0: broadcast was never waited for; ranks? 1(, 2)? never called it \(line 3: w = dist",
+    ),
+    "an isend": (
+        "if rank == 0:\n    w = dist.isend(torch.ones(1), dst=1)",
+        r"rank 0: isend to rank 1 was never waited for; nobody received it \(line 2: w = dist",
+    ),
+    "an irecv": (
+        "if rank == 1:\n    w = dist.irecv(torch.ones(1), src=0, tag=3)",
+        r"rank 1: irecv from rank 0 with tag 3 was never waited for; nothing was sent \(line 2: w = dist",
+    ),
+    "a request that nobody has": (
+        "if rank == 0:\n    dist.isend(torch.ones(1000), dst=1)",
+        r"rank 0: isend to rank 1 was never waited for; nobody received it",
+    ),
+    "what a rank that raises leaves": (
+        "if rank == 0:\n    w = [dist.all_reduce(torch.ones(5), async_op=True) for _ in range(5)]\n    1 / 0",
+        r"rank 0: ZeroDivisionError.*\nrank 0: 5 times all_reduce was never waited for; ranks? 1(, 2)? never",
+    ),
+    "beside a deadlock": (
+        "x = torch.ones(1)\nif rank == 0:\n    w = dist.isend(x, dst=1)\n"
+        "if rank == 1:\n    dist.recv(x, src=0, tag=7)",
+        r"deadlock(.*\n)*rank 0: isend to rank 1 was never waited for; nobody received it",
+    ),
+    "on a group of its own": (
+        "g = dist.new_group([0, 1])\nif rank == 1:\n    w = dist.barrier(group=g, async_op=True)",
+        r"rank 1: barrier was never waited for; rank 0 never called it",
+    ),
+    "calls that differ": (
+        "x = torch.ones(2 + rank)\nw = dist.all_reduce(x, async_op=True)",
+        r"a collective that was never waited for differs:\n *rank 0: all_reduce\(float32\[2\].*line 2",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNMATCHED)
+def test_what_can_never_end_is_told_and_discarded(labs, shell, name):
+    code, says = UNMATCHED[name]
+    lab = labs(3 if name == "a collective of one rank" else 2)
+    with pytest.raises(CellError, match=says):
+        run(shell, lab, code)
+    next_cells_are_right(shell, lab)
+
+
+MATCHED = {
+    "a send that is received": (
+        "x = torch.ones(9)\n_ = dist.isend(x, dst=1) if rank == 0 else dist.recv(x, src=0)", ""
+    ),
+    "a send that is received late": (
+        "x = torch.ones(9)\nif rank == 0:\n    dist.isend(x, dst=1)\nelse:\n"
+        "    import time\n    time.sleep(0.3)\n    dist.recv(x, src=0)", ""
+    ),
+    "both sides drop a large one": (
+        "x = torch.ones(10**6)\nw = dist.isend(x, dst=1) if rank == 0 else dist.irecv(x, src=0)", ""
+    ),
+    "a collective": ("x = torch.ones(4)\nw = dist.all_reduce(x, async_op=True)", LATE),
+    "waited for": ("x = torch.ones(4)\n_ = dist.all_reduce(x, async_op=True).wait()", ""),
+    "looked at until it has ended": (
+        "w = dist.all_reduce(torch.ones(4), async_op=True)\nwhile not w.is_completed():\n    pass", ""
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MATCHED)
+def test_what_all_ranks_have_called_ends_and_is_no_fault(labs, shell, name):
+    code, says = MATCHED[name]
+    lab = labs(2)
+    told = run(shell, lab, code)
+    assert told.startswith(says) and bool(told) == bool(says)
+    if name == "a collective":
+        assert run(shell, lab, "x.tolist()") == "[ranks 0-1] [2.0, 2.0, 2.0, 2.0]"
+    next_cells_are_right(shell, lab)
+
+
+def test_a_cell_may_mean_it(labs, shell):
+    lab = labs(2)
+    assert (
+        run(shell, lab, "x = torch.ones(3)\nw = rank == 0 and dist.isend(5 * x, dst=1)", "--keep-pending")
+        == ""
+    )
+    received = run(shell, lab, "w.wait() if rank == 0 else dist.recv(x, src=0)\nx[0].item()")
+    assert received == "[rank 0] 1.0\n[rank 1] 5.0"
+    run(shell, lab, "w = rank == 0 and dist.isend(5 * x, dst=1)", "--keep-pending")
+    with pytest.raises(CellError, match="isend to rank 1 was never waited for"):
+        run(shell, lab, "1")
+
+
+def test_cells_on_some_ranks(labs, shell):
+    lab = labs(3)
+    with pytest.raises(CellError, match="rank 2: irecv from rank 0 was never waited for"):
+        run(shell, lab, "w = dist.irecv(torch.ones(1), src=0)", "--targets 2")
+    next_cells_are_right(shell, lab)
+
+
+def test_a_cell_that_leaves_nothing_asks_nothing_of_the_ranks(labs, shell, monkeypatch):
+    lab = labs(2)
+    monkeypatch.setattr(Lab, "settle", None)
+    run(
+        shell,
+        lab,
+        "w = dist.isend(torch.ones(3), dst=1 - rank)\ndist.recv(torch.ones(3), src=1 - rank)\nw.wait()",
+    )
+    run(shell, lab, "dist.all_reduce(torch.ones(3))")
+
+
+@pytest.mark.parametrize("who", ["rank == 1", "True"])
+def test_a_process_group_that_was_destroyed_is_made_anew(labs, shell, who):
+    lab = labs(2)
+    told = run(shell, lab, f"g = dist.new_group()\nif {who}:\n    dist.destroy_process_group()")
+    assert told.endswith("destroyed the process group: all ranks have a new one")
+    next_cells_are_right(shell, lab)
+
+
+def test_a_new_group_that_some_ranks_did_not_make_is_no_obstacle(labs, shell):
+    lab = labs(2)
+    for _ in range(2):
+        with pytest.raises(CellError, match="rank 0 in new_group"):
+            run(shell, lab, "if rank == 0:\n    g = dist.new_group()")
+        next_cells_are_right(shell, lab)
+
+
+@pytest.fixture(scope="module")
+def gloo():
+    lab = Lab(launch.plan(2, backend="gloo"))
+    yield lab
+    lab.stop()
+
+
+@pytest.mark.slow
+@pytest.mark.ranks
+@pytest.mark.parametrize("name", ["an isend", "a collective of one rank", "what a rank that raises leaves"])
+def test_gloo_discards_it_with_the_group_or_the_processes(gloo, shell, name):
+    code, says = UNMATCHED[name]
+    says = says.split("; rank")[0]
+    with pytest.raises(CellError, match=says + r"(.*\n)*.*gloo can do that only with the") as caught:
+        run(shell, gloo, code)
+    assert ("the process group" in str(caught.value)) == (name == "an isend")
+    next_cells_are_right(shell, gloo)
+
+
+@pytest.mark.slow
+@pytest.mark.ranks
+@pytest.mark.parametrize("name", MATCHED)
+def test_gloo_ends_what_all_ranks_have_called(gloo, shell, name):
+    assert run(shell, gloo, MATCHED[name][0]) == ""
+    next_cells_are_right(shell, gloo)
+
+
+def test_words():
+    ended = Leftover(0, "all_reduce", "line 1: w", "")
+    message = Leftover(1, "isend to rank 0", "line 1: w", "")
+    assert notes([ended, message]) == (
+        "rank 0: all_reduce was never waited for; it has ended only after the cell (line 1: w)"
+    )
+    stuck = [Leftover(rank, "barrier", "", "rank 2 never called it", True) for rank in (0, 0, 1, 1)]
+    assert faults(stuck) == "ranks 0-1: 2 times barrier was never waited for; rank 2 never called it"
+    assert faults([ended]) == "" == notes(stuck)
