@@ -4,6 +4,7 @@ session     the one lab of a notebook, which `start` makes or gives back
 lab         a running set of ranks, which runs cells, restarts and stops
 px          %%px
 cell        one cell, from sending it to its end
+leftovers   what a cell has left under way, in words
 diagnosis   who waits for whom, can it ever end, and the sentence that says so
 remote      calls, interrupts and questions, which reach ranks beside cells
 tracing     have the ranks record, and make one trace of it

@@ -97,14 +97,29 @@ def _headline(held: Sequence[State], by_rank: dict[int, State]) -> str:
         gone = [s.rank for s in by_rank.values() if s.doing == doing and s.rank in needed]
         if gone:
             return f"deadlock: {ranks(gone)} {why}, and others wait for {'it' if len(gone) == 1 else 'them'}"
-    if len({(s.verb, s.number) for s in held if not s.is_point_to_point()}) > 1:
+    collectives = [s for s in held if not s.is_point_to_point()]
+    if len({s.group for s in collectives}) > 1:
+        return "deadlock: the ranks are in collectives of different groups"
+    if len({(s.verb, s.number) for s in collectives}) > 1:
         return "deadlock: the ranks are in different collectives"
-    return "deadlock: each waits for another"
+    return "deadlock: each waits for another" + _what_differs(held, by_rank)
+
+
+def _what_differs(held: Sequence[State], by_rank: dict[int, State]) -> str:
+    """Between a send and a receive that would match but for the tag, or for the group."""
+    for s in held:
+        for peer in (by_rank[p] for p in s.peers if p in by_rank):
+            for name in ("tag", "group"):
+                if not _meets(s, peer) and _meets(s, replace(peer, **{name: getattr(s, name)})):
+                    return f", with another {name}"
+    return ""
 
 
 def _waits(held: Sequence[State]) -> list[str]:
     """ "ranks 0-1 in all_reduce number 3, line 7: ...", ranks in the same place together."""
     places: dict[str, list[int]] = {}
+    groups = len({s.group for s in held}) > 1
     for s in sorted(held, key=lambda s: s.rank):
-        places.setdefault(f"{s.what()}, {s.place or 'no line of the cell'}", []).append(s.rank)
+        group = f" on group {s.group!r}" if groups and s.group else ""
+        places.setdefault(f"{s.what()}{group}, {s.place or 'no line of the cell'}", []).append(s.rank)
     return [f"{ranks(who)} in {place}" for place, who in places.items()]

@@ -86,7 +86,7 @@ class Group(Identity):
 
             return by_schedule.collective(self, verb, results, tensors, **about)
         if "root" in about:
-            about["root"] = self.ranks[about["root"]]
+            about["root"] = self._root(verb, about["root"])
         call = Call(verb, self.named, self.ranks, tensors, **about)
         self.refuse_if_tainted(call)
         self.sequence += 1
@@ -114,6 +114,14 @@ class Group(Identity):
         if work.recorded and call.waited is None:
             call.posted = record.clock()
         return work
+
+    def _root(self, verb: str, root: int) -> int:
+        """Its world rank."""
+        if not 0 <= root < self.members:
+            name = "src" if verb in ("broadcast", "scatter") else "dst"
+            found = f"group {self.named!r} has ranks 0 to {self.members - 1}"
+            raise LabError(f"{verb} with {name}={root}", found, "use one of these")
+        return self.ranks[root]
 
     def begin_message(self, work: Work, step: Step) -> Work:
         """Every send and receive passes here on its way to MPI."""

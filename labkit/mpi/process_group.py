@@ -148,6 +148,8 @@ class MPIProcessGroup(Group):
     ) -> Work:
         take = plans.blocks(output, output_splits, self.members)
         give = plans.blocks(input, input_splits, self.members)
+        _expect_rows("output", output, output_splits, take, self.members)
+        _expect_rows("input", input, input_splits, give, self.members)
         plan = plans.all_to_all_single(output, input, take, give)
         return self.begin("all_to_all_single", plan, [output], [input], opts, blocks=(give, take), same="")
 
@@ -194,6 +196,20 @@ class MPIProcessGroup(Group):
 def _lists(outputs: OneOrMany, inputs: OneOrMany) -> tuple[Tensors, Tensors]:
     """Of verbs that take one tensor and one, or as many as they like."""
     return ([outputs], [inputs]) if isinstance(outputs, torch.Tensor) else (outputs, inputs)
+
+
+def _expect_rows(
+    what: str, tensor: torch.Tensor, splits: Sequence[int], blocks: Sequence[int], ranks: int
+) -> None:
+    """Refuse splits that leave something of a tensor over, or reach beyond it."""
+    if len(blocks) == ranks and sum(blocks) == tensor.numel():
+        return
+    rows = tensor.shape[0] if tensor.dim() else 1
+    asked = f"all_to_all_single with {what} of {rows} rows and {what}_split_sizes={list(splits)}"
+    if splits:
+        found = f"these are {len(splits)} sizes for {ranks} ranks, which add up to {sum(splits)}"
+        raise LabError(asked, found, "give a size for each rank; together they are the rows")
+    raise LabError(asked, f"{rows} rows for {ranks} ranks", f"give {what}_split_sizes")
 
 
 def _expect(verb: str, found: int, wanted: int, what: str, *tensors: torch.Tensor) -> None:

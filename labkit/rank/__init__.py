@@ -7,6 +7,8 @@ world            the process group, the device, the names that a cell finds
 service          what the notebook can ask of an idle rank
 state            what this rank does now, seen from another thread
 protocol         what both sides say to each other
+leftovers        what a cell leaves under way
+gloo_works       the same in gloo
 interrupts       where an interrupt lands
 tracebacks       a short traceback
 digest           what is compared of a value, in place of the data

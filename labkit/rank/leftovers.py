@@ -67,9 +67,8 @@ _LONGEST = 20.0  # seconds: the notebook waits longer
 def _told(call: Call, fate: str, discarded: bool) -> Leftover:
     verb = _VERBS.get(call.verb, call.verb)
     rank = MPI.COMM_WORLD.rank
-    what = State(rank, WAITING, verb, tuple(call.ranks)).what()
-    tag = f" with tag {call.tag}" if call.tag else ""
-    return Leftover(rank, what + tag, _place(*call.place), in_the_cell(fate), discarded)
+    what = State(rank, WAITING, verb, tuple(call.ranks), tag=call.tag or 0).what()
+    return Leftover(rank, what, _place(*call.place), in_the_cell(fate), discarded)
 
 
 def _place(file: str | None, line: int) -> str:

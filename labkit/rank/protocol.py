@@ -39,10 +39,11 @@ class State:
 
     def what(self) -> str:
         """What the rank waits in, in words: "recv from rank 1", "all_reduce number 3"."""
+        tag = f" with tag {self.tag}" if self.tag else ""
         if self.verb in SENDS:
-            return f"{self.verb} to {ranks(self.peers)}"
+            return f"{self.verb} to {ranks(self.peers)}{tag}"
         if self.verb in RECEIVES:
-            return f"{self.verb} from {ranks(self.peers) if self.peers else 'any rank'}"
+            return f"{self.verb} from {ranks(self.peers) if self.peers else 'any rank'}{tag}"
         return self.verb + (f" number {self.number}" if self.number else "")
 
 

@@ -57,6 +57,24 @@ STUCK = {
     ),
     "a cycle of two": ([recv(0, 1), recv(1, 0)], (0, 1), "each waits for another"),
     "a cycle of four": ([recv(r, (r + 1) % 4) for r in range(4)], (0, 1, 2, 3), "each waits for another"),
+    "tags that do not meet": (
+        [send(0, 1, tag=2), recv(1, 0, tag=1)],
+        (0, 1),
+        "each waits for another, with another tag\nrank 0 in send to rank 1 with tag 2, line 2: send\n"
+        "rank 1 in recv from rank 0 with tag 1",
+    ),
+    "crossed tags": ([send(0, 1, tag=2), recv(1, 0), recv(2, 1)], (0, 1, 2), "with another tag\n"),
+    "messages of two groups": (
+        [replace(send(0, 1), group="1"), replace(recv(1, 0), group="0")],
+        (0, 1),
+        "each waits for another, with another group\nrank 0 in send to rank 1 on group '1', line 2: send\n"
+        "rank 1 in recv from rank 0 on group '0'",
+    ),
+    "collectives of two groups": (
+        [replace(collective(0, 2), group="1"), replace(collective(1, 2), group="2")],
+        (0, 1),
+        "collectives of different groups\nrank 0 in all_reduce number 1 on group '1', line 3: all_reduce",
+    ),
     "all send first": ([send(0, 1), send(1, 0)], (0, 1), "each waits for another"),
     "tags differ": ([recv(0, 1, tag=1), send(1, 0, tag=2)], (0, 1), "each waits for another"),
     "one never enters": (

@@ -3,8 +3,10 @@
 import torch
 import torch.distributed as dist
 
+from labkit import LabError
+
 from .table import case
-from .world import COMPLEX, FLOATS, INTS, World, equal
+from .world import COMPLEX, FLOATS, INTS, World, equal, usable
 
 
 def count(w: World, source: int, target: int) -> int:
@@ -81,3 +83,22 @@ def twice_is_the_identity(w):
     dist.all_to_all_single(there, mine)
     dist.all_to_all_single(back, there)
     equal(back, mine)
+
+
+@case(gloo=False)
+def splits_that_leave_rows_over_are_refused(w):
+    t, sizes = torch.ones(2 * w.size), [2] * w.size
+    wrong = (
+        lambda: dist.all_to_all_single(t, t.clone(), sizes, [1] * w.size),
+        lambda: dist.all_to_all_single(t, t.clone(), [3] * w.size, sizes),
+        lambda: dist.all_to_all_single(t, t.clone(), sizes, [2 * w.size]),
+        lambda: dist.all_to_all_single(torch.ones(2 * w.size + 1), torch.ones(2 * w.size + 1)),
+    )
+    for call in wrong:
+        try:
+            call()
+        except LabError as error:
+            assert "rows" in error.asked, error
+        else:
+            raise AssertionError("some rows go nowhere, or come from nowhere")
+    usable(w)

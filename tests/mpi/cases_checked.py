@@ -15,7 +15,7 @@ Op = dist.ReduceOp
 SOON = 1.0  # seconds from the last call to an error on every rank
 
 
-def refused(w: World, odd: Callable, even: Callable, odd_rank: int | None = None) -> None:
+def refused(w: World, odd: Callable, even: Callable, odd_rank: int | None = None, says: str = "") -> None:
     """One rank calls `odd`, the others `even`: an error on each names both lines, and the group works."""
     odd_rank = w.number(0, w.size, odd.__code__.co_firstlineno) if odd_rank is None else odd_rank
     dist.barrier()
@@ -26,7 +26,7 @@ def refused(w: World, odd: Callable, even: Callable, odd_rank: int | None = None
         took, text = time.monotonic() - began, str(error)
     else:
         raise AssertionError("the ranks called different things, yet this rank saw no error")
-    assert took < SOON, took
+    assert took < SOON and says in text, (took, text)
     for function in (odd, even):
         code = function.__code__
         assert f"{os.path.basename(code.co_filename)}" in text, text
@@ -139,6 +139,7 @@ def splits_that_do_not_fit(w):
         w,
         lambda: dist.all_to_all_single(small, t, one, two),
         lambda: dist.all_to_all_single(large, t, two, two),
+        says="gives 2 numbers to rank",
     )
 
 
@@ -205,4 +206,32 @@ def many_mismatches_one_after_another(w):
         except dist.DistBackendError:
             continue
         raise AssertionError(f"mismatch {i} was not seen")
+    usable(w)
+
+
+@checked
+def asynchronous_calls_in_opposite_order(w):
+    """However far each rank has come with one check when it begins the next."""
+    for round_ in range(20):
+        a, b, odd = torch.ones(4), torch.ones(4), round_ % w.size
+        calls = [
+            lambda t=a: dist.all_reduce(t, async_op=True),
+            lambda t=b: dist.broadcast(t, 0, async_op=True),
+        ]
+        works = []
+        for call in reversed(calls) if w.rank == odd else calls:
+            works.append(call())
+            if w.number(0, 2, round_, w.rank):
+                time.sleep(0.002)
+                works[0].is_completed()
+        for work in works if w.number(0, 2, round_, w.rank, "order") else reversed(works):
+            try:
+                work.wait()
+            except dist.DistBackendError as error:
+                text = str(error)
+            else:
+                raise AssertionError("the ranks called different things, yet this rank saw no error")
+            assert text.count("all_reduce(float32[4]") and text.count("broadcast(float32[4]"), text
+            assert text.isprintable() or text.replace("\n", "").isprintable(), text
+        equal(b, torch.ones(4))
     usable(w)

@@ -3,8 +3,10 @@
 import torch
 import torch.distributed as dist
 
+from labkit import LabError
+
 from .table import case
-from .world import COMPLEX, FLOATS, INTS, close, equal, fold
+from .world import COMPLEX, FLOATS, INTS, close, equal, fold, usable
 
 Op = dist.ReduceOp
 
@@ -136,3 +138,22 @@ def asynchronous_reduce_scatter(w):
     out = torch.empty(3)
     dist.reduce_scatter_tensor(out, values[w.rank].clone(), async_op=True).wait()
     equal(out, fold(torch.add, values).chunk(w.size)[w.rank])
+
+
+@case(gloo=False)
+def a_root_that_is_no_rank_is_refused(w):
+    t = torch.ones(2)
+    wrong = {
+        "src": (lambda r: dist.broadcast(t, src=r), lambda r: dist.scatter(t, src=r)),
+        "dst": (lambda r: dist.reduce(t, dst=r), lambda r: dist.gather(t, dst=r)),
+    }
+    for name, calls in wrong.items():
+        for call in calls:
+            for root in (w.size, -1):
+                try:
+                    call(root)
+                except LabError as error:
+                    assert f"{name}={root}" in error.asked and f"0 to {w.size - 1}" in error.found, error
+                else:
+                    raise AssertionError(f"there is no rank {root}")
+    usable(w)

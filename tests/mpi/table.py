@@ -30,6 +30,7 @@ MODULES = (
     "cases_checked_messages",
     "cases_interrupt",
     "cases_deadline",
+    "cases_recover",
     "cases_leaks",
     "cases_lifecycle",
 )

@@ -3,5 +3,6 @@
 agreement  checked mode: the ranks tell each other what they are about to do
 monitored  a barrier that names the ranks that did not come
 recovery   recover(): every group usable again
+leftovers  what is under way and nobody waits for
 drain      how a communicator is emptied for that
 """

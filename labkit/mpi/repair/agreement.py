@@ -44,7 +44,8 @@ class Agreement:
         digest = hashlib.blake2b(same.encode(), digest_size=_DIGEST).digest()
         size = channel.comm.size
         blocks = array("q", [*give, *take]).tobytes() if give else bytes(16 * size)
-        self.uneven = bool(give)
+        self.in_blocks = bool(give)
+        self.uneven: list[str] = []  # blocks that differ where they meet
         self.record = digest + blocks
         self.records = bytearray(len(self.record) * size)
         self.step = steps.all_gather_bytes(self.record, self.records)
@@ -77,24 +78,31 @@ class Agreement:
 
     def _agree(self) -> bool:
         size = self.channel.comm.size
-        if self.records == self.record * size and not self.uneven:
+        if self.records == self.record * size and not self.in_blocks:
             return True
         rows = _rows(self.records, size)
         if any(row[:_DIGEST] != rows[0][:_DIGEST] for row in rows):
             return False
         blocks = [array("q", row[_DIGEST:]) for row in rows]
-        return all(blocks[a][b] == blocks[b][size + a] for a in range(size) for b in range(size))
+        who = self.call.ranks
+        self.uneven = [
+            f"rank {who[a]} gives {blocks[a][b]} numbers to rank {who[b]}, which takes {blocks[b][size + a]}"
+            for a in range(size)
+            for b in range(size)
+            if blocks[a][b] != blocks[b][size + a]
+        ]
+        return not self.uneven
 
     def _refuse(self) -> NoReturn:
         ranks: dict[str, list[str]] = {}
         for rank, text in zip(self.call.ranks, self.texts, strict=True):
             ranks.setdefault(bytes(text.tolist()).decode(errors="replace").rstrip(), []).append(str(rank))
         lines = [f"rank{'s' if len(who) > 1 else ''} {', '.join(who)}: {text}" for text, who in ranks.items()]
-        raise MismatchError(
-            f"{self.call} on group {self.call.group!r}",
-            "\n       ".join(lines),
-            "every rank of a group makes the same calls in the same order, with equal shapes and dtypes",
-        )
+        fix = "every rank of a group makes the same calls in the same order, with equal shapes and dtypes"
+        if self.uneven:
+            fix = "input_split_sizes[b] of rank a must be output_split_sizes[a] of rank b"
+        found = "\n       ".join([*lines, *self.uneven])
+        raise MismatchError(f"{self.call} on group {self.call.group!r}", found, fix)
 
 
 def _rows(records: bytearray, size: int) -> list[bytes]:
