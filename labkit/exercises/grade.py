@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from labkit.exercises.catalogue import exercise_named
@@ -99,31 +99,31 @@ def _undone(lab: Lab, exercise: Exercise) -> str:
 def _try(lab: Lab, exercise: Exercise, size: int, seed: int) -> tuple[str, str]:
     """In one world: the problem and what was used of the limits; the first is "" if all is well."""
     with lab.trace() as trace:
-        problem = _execute(lab, "run", exercise, size, seed)
+        problem, left = _execute(lab, "run", exercise, size, seed)
     if not problem and any(limit.measure == "time" for limit in exercise.limits):
-        problem = _execute(lab, "compete", exercise, size, seed)
+        problem, left = _execute(lab, "compete", exercise, size, seed)
     if problem:
         return problem, ""
     asked = f"to check {exercise.name}"
     runs: list[Run] = remote.call(lab, "exercises.on_rank.last", asked=asked, targets=range(size))
     answers = Answers(_arguments(exercise, size, seed), [run.found for run in runs])
-    problem = exercise.judge(answers) or lost(trace)
+    problem = exercise.judge(answers) or lost(trace) or left
     if not problem and (too_much := over(exercise, answers, trace, runs)):
         problem = f"every rank is right, but over budget: {too_much}"
     return problem, used(exercise, answers, trace, runs)
 
 
-def _execute(lab: Lab, function: str, exercise: Exercise, size: int, seed: int) -> str:
-    """Run it as a cell, under a deadline; how it failed, or ""."""
+def _execute(lab: Lab, function: str, exercise: Exercise, size: int, seed: int) -> tuple[str, str]:
+    """Run it as a cell, under a deadline: how it failed, and what it left under way; "" if not."""
     source = remote.as_cell(f"exercises.on_rank.{function}", exercise.name, size, seed)
     with cell.interrupts_noted() as interrupted:
         result = remote.send_cell(lab[:], source)
         outcome = cell.follow(lab, result, DEADLINE, interrupted=interrupted)
     try:
-        outcome.raise_for_failure()
+        replace(outcome, left="").raise_for_failure()
     except cell.CellError as error:
-        return str(error).replace(source, f"labkit.check({exercise.name!r})")  # what the learner called
-    return ""
+        return str(error).replace(source, f"labkit.check({exercise.name!r})"), ""  # what the learner called
+    return "", outcome.left
 
 
 def _arguments(exercise: Exercise, size: int, seed: int) -> Arguments:

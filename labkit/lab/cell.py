@@ -155,12 +155,13 @@ def _settled(lab: Mendable, outcome: Outcome) -> Outcome:
         lab.require_alive()
         lab.restart()
         return replace(outcome, after=f"{error.found}: {_NEW}")
-    after = _discarded(lab, [x for x in told if x.discarded])
+    done = _discarded(lab, [x for x in told if x.discarded])
     # Who was cut short could not go on to wait; who raised has told what failed.
-    left = [x for x in told if x.rank not in cut and (x.discarded or x.rank not in raised)]
+    here = [x for x in told if x.rank not in cut and (x.discarded or x.rank not in raised)]
+    left = leftovers.faults(here)
     anew = f"{ranks(destroyed)} destroyed the process group: all ranks have a new one" if destroyed else ""
-    notes = "\n".join(filter(None, [leftovers.notes(left), anew]))
-    return replace(outcome, left=leftovers.faults(left), after=after if left else "", notes=notes)
+    notes = "\n".join(filter(None, [leftovers.notes(here), anew]))
+    return replace(outcome, left="\n".join(filter(None, [left, left and done])), notes=notes)
 
 
 def _discarded(lab: Mendable, stuck: list[Leftover]) -> str:
