@@ -29,6 +29,7 @@ from labkit.rank.protocol import (
     WAITING,
     Leftover,
     State,
+    cut,
     ranks,
 )
 
@@ -267,8 +268,8 @@ def _failure(child: Any) -> Failure | None:
     error = child.exception() or child.result()
     if isinstance(error, RemoteError):
         lines = tuple((error.traceback or "").splitlines())
-        return Failure(error.ename, str(error.evalue), lines)
-    return Failure(type(error).__name__, str(error)) if isinstance(error, Exception) else None
+        return Failure(error.ename, cut(str(error.evalue)), lines)
+    return Failure(type(error).__name__, cut(str(error))) if isinstance(error, Exception) else None
 
 
 def _left(child: Any) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """A lab is a running set of ranks: run cells on it, give it new ranks, stop it."""
 
 import atexit
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager
 
 import ipyparallel as ipp
@@ -39,7 +39,14 @@ class Lab:
         return len(self.ranks)
 
     def __getitem__(self, targets: int | slice | list[int]) -> ipp.DirectView:
-        return self.client[targets]
+        try:
+            return self.client[targets]
+        except (IndexError, KeyError, TypeError) as error:
+            found = f"the ranks are 0 to {len(self) - 1} ({error})"
+            raise LabError(f"lab[{targets!r}]", found, "write lab[1], lab[[0, 1]] or lab[:]") from None
+
+    def __iter__(self) -> Iterator[ipp.DirectView]:
+        return (self[rank] for rank in range(len(self)))
 
     @property
     def client(self) -> ipp.Client:

@@ -6,6 +6,8 @@ All options of ipyparallel's magic are accepted. Four have nothing left to choos
 and `--signal-on-interrupt` (it is SIGINT, and then labkit's verdict).
 """
 
+import ast
+import re
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
@@ -87,6 +89,10 @@ class PxMagics(ParallelMagics):
         self._finish(live, outcome, trace)
         return None
 
+    def _eval_target_str(self, text: str) -> list[int]:
+        """The ranks that --targets names; ipyparallel would run the text as Python."""
+        return targets(text, len(self.view.client.ids))
+
     def result(self, line: str = "") -> AsyncResult | None:
         """%pxresult: wait for the last cell sent with --noblock and show its outcome."""
         if self.last_result is None:
@@ -102,6 +108,31 @@ class PxMagics(ParallelMagics):
         if trace is not None and trace.events:
             display(trace.plot())
         outcome.raise_for_failure()
+
+
+def targets(text: str, world_size: int) -> list[int]:
+    """The ranks that a text names: all, one, several, or a slice. Else LabError.
+
+    >>> targets("1:", 4), targets("0,-1", 4), targets("all", 4)
+    ([1, 2, 3], [0, 3], [0, 1, 2, 3])
+    """
+    everyone = range(world_size)
+    part = re.fullmatch(r"\[?(-?\d*):(-?\d*)(?::(-?\d*))?\]?", text.replace(" ", ""))
+    try:
+        if text == "all":
+            return list(everyone)
+        if part:
+            found = list(everyone[slice(*(int(bound) if bound else None for bound in part.groups()))])
+        else:
+            named = ast.literal_eval(text.strip())
+            found = [everyone[rank] for rank in (named if isinstance(named, tuple | list) else [named])]
+    except (ValueError, SyntaxError, TypeError, IndexError):
+        found = []
+    if not found:
+        there = "rank 0 alone" if world_size == 1 else f"ranks 0 to {world_size - 1}"
+        fix = "write one as 1, several as 0,2 or 1:3, or all"
+        raise LabError(f"a cell on --targets {text}", f"this lab has {there}", fix)
+    return found
 
 
 def register(lab: Runnable) -> None:

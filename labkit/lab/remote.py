@@ -11,12 +11,12 @@ from concurrent.futures import wait
 from typing import Any, Protocol
 
 import ipyparallel as ipp
-from ipyparallel.error import CompositeError, RemoteError
+from ipyparallel.error import RemoteError
 
 from labkit import LabError
 from labkit.launch import Plan
 from labkit.launch.ranks import Rank
-from labkit.rank.protocol import State, ranks
+from labkit.rank.protocol import State, cut, ranks
 
 CALL_DEADLINE = 30.0
 """Seconds within which idle ranks do what labkit itself asks of them."""
@@ -62,15 +62,20 @@ def call(
         if time.monotonic() > end:
             found = f"{ranks(running(answers))} did not answer within {seconds:g} s: busy with something else"
             raise LabError(asked, found, "wait until no cell runs, or lab.restart(); then try again")
-    try:
-        told = answers.get()
-    except RemoteError as error:
-        first = error.elist[0] if isinstance(error, CompositeError) else (error.ename, error.evalue)
-        raise LabError(asked, f"on a rank {first[0]}: {first[1]}", "lab.restart()") from error
-    for answer in told:
-        if isinstance(answer, LabError):
-            raise answer
-    return told
+    return [
+        _told(rank, child, asked) for rank, child in zip(answers._targets, answers._children, strict=True)
+    ]
+
+
+def _told(rank: int, child: Any, asked: str) -> Any:
+    """What a rank has answered. LabError if it raised anything, as what is the user's there can."""
+    answer = child.exception() or child.result()
+    if isinstance(answer, RemoteError):
+        found = f"{ranks([rank])} raised {answer.ename}: {cut(str(answer.evalue))}"
+        raise LabError(asked, found, "mend what raises it, or lab.restart()")
+    if isinstance(answer, LabError):
+        raise answer
+    return answer
 
 
 def send(

@@ -10,7 +10,9 @@ SENDS, RECEIVES = ("send", "isend"), ("recv", "irecv")
 LEFT = "labkit_left"
 """Where the reply to a cell says what it has left: these two words."""
 UNDER_WAY, DESTROYED = "under way", "destroyed"
-_CELL_FILE = re.compile(r"\S*/ipykernel_\d+/\d+\.py")  # where ipykernel says that a cell's code is
+_CELL_FILE = re.compile(r"(?<!\S)\S*/ipykernel_\d+/\d+\.py")  # where ipykernel says that a cell's code is
+LONG_LINE, LONG_MESSAGE = 2_000, 40_000
+"""Characters that are told of a line of the user's, and of a message."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,20 @@ class Leftover:
 def in_the_cell(message: str) -> str:
     """A message that speaks of "the cell" and not of the file that ipykernel gives it."""
     return _CELL_FILE.sub("the cell", message)
+
+
+def cut(message: str) -> str:
+    """A message without the middle of what is too long to read."""
+    readable = "\n".join(_without_middle(line) for line in message.split("\n"))
+    rest = len(readable) - LONG_MESSAGE
+    return f"{readable[:LONG_MESSAGE]}\n... {rest:,} characters more" if rest > 0 else readable
+
+
+def _without_middle(line: str) -> str:
+    if len(line) <= LONG_LINE:
+        return line
+    half = LONG_LINE // 2
+    return f"{line[:half]} ... {len(line) - LONG_LINE:,} characters ... {line[-half:]}"
 
 
 def ranks(numbers: Iterable[int]) -> str:

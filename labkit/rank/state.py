@@ -13,7 +13,7 @@ import psutil
 from IPython import get_ipython
 
 from labkit import mpi
-from labkit.rank.protocol import COMPUTING, WAITING, State
+from labkit.rank.protocol import COMPUTING, WAITING, State, cut
 
 _PROCESS = psutil.Process()
 _MAIN = threading.main_thread().ident
@@ -48,7 +48,7 @@ def stack(frame: FrameType | None) -> list[FrameType]:
 
 def _place(frame: FrameType) -> str:
     line = frame.f_lineno
-    return f"line {line}: {linecache.getline(frame.f_code.co_filename, line).strip()}"
+    return f"line {line}: {cut(linecache.getline(frame.f_code.co_filename, line).strip())}"
 
 
 def _waiting_in_mpi() -> dict | None:

@@ -14,7 +14,7 @@ import torch
 from IPython.core.interactiveshell import InteractiveShell
 
 import labkit
-from labkit.rank.protocol import in_the_cell
+from labkit.rank.protocol import cut, in_the_cell
 from labkit.rank.state import in_cell
 
 _LIBRARIES = tuple(
@@ -59,11 +59,11 @@ def short(kind: type[BaseException], error: BaseException, trace: TracebackType,
     if skipped and not in_cell(frames[-1][0]):
         told.append(f"... {skipped} frames in libraries, the last in {frames[-1][0].f_code.co_name}()")
     message = "".join(traceback.format_exception_only(kind, error))
-    return [*told, *in_the_cell(message).splitlines()]
+    return [*told, *in_the_cell(cut(message)).splitlines()]
 
 
 def _around(file: str, line: int) -> list[str]:
     first = max(1, line - CONTEXT)
-    source = [(n, linecache.getline(file, n).rstrip()) for n in range(first, line + CONTEXT + 1)]
+    source = [(n, cut(linecache.getline(file, n).rstrip())) for n in range(first, line + CONTEXT + 1)]
     arrows = [f"----> {n} {text}" if n == line else f"      {n} {text}" for n, text in source if text]
     return [*arrows, ""]

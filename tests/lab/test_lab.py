@@ -92,6 +92,16 @@ def test_table(labs):
     assert lab._repr_html_().count("<tr>") == 3
 
 
+@pytest.mark.parametrize("targets", [2, [0, 7], "abc", 1.5])
+def test_ranks_that_are_none_are_told(labs, targets):
+    with pytest.raises(LabError, match=r"lab\[.*\](?s:.*)the ranks are 0 to 1"):
+        labs(2)[targets]
+
+
+def test_a_lab_is_iterated_rank_by_rank(labs):
+    assert [view.targets for view in labs(2)] == [0, 1]
+
+
 def test_a_rank_that_cannot_start_shows_its_last_lines(tmp_path, monkeypatch):
     (tmp_path / "sitecustomize.py").write_text(
         "import sys\nif 'labkit.rank.forkserver' in sys.orig_argv:\n"

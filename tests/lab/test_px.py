@@ -46,6 +46,20 @@ def test_targets(px, line, who):
     assert px("'here'", line) == f"[{who}] 'here'"
 
 
+@pytest.mark.parametrize("asked", ["99", "abc", "[0", "0,9", "[]", "7:", "1.5", "{}", "__import__('os')"])
+def test_targets_that_are_none_are_told(labs, shell, asked):
+    with pytest.raises(LabError, match=r"ranks 0 to 1(?s:.*)write one as 1"):
+        PxMagics(shell, labs(2)).cell_px(f"--targets {asked}", "rank")
+
+
+def test_a_long_message_is_cut_and_costs_no_time(labs, shell):
+    lab, start = labs(2), time.monotonic()
+    with pytest.raises(CellError, match="98,002 characters") as caught:
+        PxMagics(shell, lab).cell_px("", "raise ValueError('x' * 100_000 + 'yz')")
+    assert time.monotonic() - start < 3
+    assert len(str(caught.value)) < 3000 and "xyz" in str(caught.value)
+
+
 def test_silence(px):
     assert px("x = 1") == ""
 

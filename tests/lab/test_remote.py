@@ -101,6 +101,13 @@ def test_only_what_labkit_itself_has_is_called(labs, name):
     assert remote.call(labs(2), "rank.world.describe", asked="a test")[1]["rank"] == 1
 
 
+def test_what_the_users_own_code_raises_under_a_call_is_told(labs):
+    lab = labs(2)
+    lab[1].execute("class C:\n    @property\n    def x(self): raise OSError('no disk')\nc = C()", block=True)
+    with pytest.raises(LabError, match="to compare c.x(?s:.*)rank 1 raised OSError: no disk"):
+        lab.compare("c.x")
+
+
 FAILS = """
 from labkit.mpi.errors import DeadlineError
 from labkit.rank import service

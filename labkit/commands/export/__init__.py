@@ -147,7 +147,7 @@ def _on(options: list[str], source: str) -> str:
 
 
 def _seeds(body: str) -> str:
-    imported = {"torch", *re.findall(r"^\s*(?:import|from) (\w+)", body, re.MULTILINE)}
+    imported = {"torch", *re.findall(r"^[ \t]*(?:import|from) (\w+)", body, re.MULTILINE)}
     used = [name for name in SEEDS if name in imported]
     imports = [f"import {name}" for name in used if name != "torch"]
     return "\n".join([*imports, "# A lab seeds each rank with its number.", *(SEEDS[name] for name in used)])

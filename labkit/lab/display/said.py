@@ -22,9 +22,13 @@ class Failure:
 
     def place(self) -> str:
         """Where in the cell, as "line 3: dist.recv(x, src=1)", or "" if it was not in a cell."""
-        plain = _ANSI.sub("", "\n".join(self.traceback))
-        lines = re.findall(r"^Cell In\[\d+\], line (\d+).*?^-+> \1 (.*?)$", plain, re.M | re.S)
-        return f"line {lines[-1][0]}: {lines[-1][1].strip()}" if lines else ""
+        place, number = "", ""
+        for line in map(_plain, self.traceback):
+            if entered := re.match(r"Cell In\[\d+\], line (\d+)", line):
+                number = entered[1]
+            elif number and (arrow := re.match(rf"-+> {number} (.*)", line)):
+                place, number = f"line {number}: {arrow[1].strip()}", ""
+        return place
 
     def is_interrupt(self) -> bool:
         """Whether it came from an interrupt and not from the cell."""
@@ -62,6 +66,10 @@ class Said:
 
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def _plain(line: str) -> str:
+    return _ANSI.sub("", line)
 
 
 def settled(printed: str) -> str:
