@@ -1,6 +1,5 @@
 """One cell on the ranks, from sending it to its end: done, failed, stuck, late, interrupted or dead."""
 
-import os
 import signal
 import threading
 import time
@@ -35,11 +34,7 @@ from labkit.rank.protocol import (
 
 LOOK_AFTER = 0.25
 """Seconds between two looks at what the ranks do; a shorter cell is never looked at."""
-RETURN_DEADLINE = 1.5
-"""Seconds that interrupted ranks are given to come back before they are replaced, on a machine with time."""
 _NEW = "all ranks are new and empty"
-AGAIN = 0.2
-"""Seconds between two interrupts of a rank, and between two looks at whether it can be reached."""
 
 
 class CellError(Exception):
@@ -228,12 +223,11 @@ def _bring_back(lab: Reachable, result: AsyncResult, stuck: tuple[int, ...]) -> 
 
     Again and again: an interrupt that comes before a rank has begun the cell is ignored there.
     """
-    crowded = min(5.0, max(1.0, os.getloadavg()[0] / os.cpu_count()))  # others may have the cores too
-    deadline = time.monotonic() + RETURN_DEADLINE * crowded
+    deadline = time.monotonic() + remote.RETURN_DEADLINE * remote.crowded()
     seen: tuple[State, ...] = ()
     while (left := remote.running(result)) and time.monotonic() < deadline:
         remote.interrupt(lab, left)
-        result.wait(AGAIN)
+        result.wait(remote.AGAIN)
         last, seen = seen, _out_of_reach(lab, left)
         if seen and (seen == last or set(left) <= set(stuck)):
             break
@@ -247,7 +241,7 @@ def _out_of_reach(lab: Reachable, left: list[int]) -> tuple[State, ...]:
     """Their states if all of these ranks wait in a backend that hears no interrupt, else nothing."""
     if any(lab.ranks[rank].backend == "mpi" for rank in left):
         return ()
-    told = tuple(remote.ask_states(lab, left, AGAIN).values())
+    told = tuple(remote.ask_states(lab, left, remote.AGAIN).values())
     return told if all(state.doing == WAITING for state in told) else ()
 
 

@@ -70,15 +70,21 @@ class Lab:
             raise LabError("a cell on the ranks", self._ended, "lab.restart()")
         if self.is_running():
             return
-        cause = cause_of_death.cause_of_death(self.plan, self._engines.folder, self.ranks)
+        folder = self._engines.folder
+        cause = shared.ended_elsewhere(folder) or cause_of_death.cause_of_death(self.plan, folder, self.ranks)
         self._end()
         self._ended = cause
         raise LabError("a cell on the ranks", cause, "lab.restart(); what cells defined is lost")
 
     def take_over(self) -> None:
-        """Make the ranks this notebook's: whatever they run is interrupted, their namespaces are emptied."""
+        """Make the ranks this notebook's: whatever they run is interrupted, their namespaces are emptied.
+
+        New ranks take the place of those that hear no interrupt.
+        """
         shared.take(self._engines.folder)
-        self.interrupt()
+        if not remote.make_idle(self):
+            self.restart()
+            return
         self.recover()
         remote.call(self, "clean", asked="empty namespaces")
         px.register(self)
@@ -165,11 +171,23 @@ class Lab:
             engines.stop()
 
     def _start(self) -> None:
-        self._engines, adopted = shared.find_or_start(self.plan, self.spare.take)
+        with shared.one_at_a_time():
+            found = shared.find(self.plan)
+            if found:
+                self._engines, self.ranks = found
+            else:
+                self._start_new()
         if not shared.is_shared():
             atexit.unregister(self.stop)  # a restart must not register it twice
             atexit.register(self.stop)
-        self.ranks = ()
+        if found:
+            self.take_over()
+        px.register(self)
+        self.spare.prepare(self.plan, self._engines, tuple(r.pid for r in self.ranks))
+        self._rest()
+
+    def _start_new(self) -> None:
+        self.ranks, self._engines = (), shared.new(self.plan, self.spare.take)
         try:
             told = remote.call(self, "describe", asked=f"{self.plan.ranks} ranks")
             self.ranks = tuple(Rank(**facts) for facts in told)
@@ -177,14 +195,10 @@ class Lab:
             if numbers != self.client.ids:  # ipyparallel requests engine i for rank i, but may be refused
                 found = f"engines {self.client.ids} are ranks {numbers}"
                 raise LabError("engine i to be rank i", found, "start again")
+            shared.publish(self._engines.folder, self.plan, self.ranks)
         except BaseException:
             self.stop()
             raise
-        if adopted:
-            self.take_over()
-        px.register(self)
-        self.spare.prepare(self.plan, self._engines, tuple(r.pid for r in self.ranks))
-        self._rest()
 
     def _rest(self) -> None:
         if self.tiles:

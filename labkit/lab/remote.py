@@ -4,6 +4,7 @@ A call names a function that `labkit.rank.service` finds. The last two are answe
 rank's own, beside the cell that it runs.
 """
 
+import os
 import signal
 import time
 from collections.abc import Collection
@@ -20,6 +21,10 @@ from labkit.rank.protocol import State, cut, ranks
 
 CALL_DEADLINE = 30.0
 """Seconds within which idle ranks do what labkit itself asks of them."""
+RETURN_DEADLINE = 1.5
+"""Seconds that interrupted ranks are given to come back before they are replaced, on a machine with time."""
+AGAIN = 0.2
+"""Seconds between two interrupts of a rank, and between two looks at whether it can be reached."""
 LOOK_AFTER = 0.25
 """Seconds between two looks at whether all ranks live, while they are waited for."""
 
@@ -119,6 +124,24 @@ def interrupt(lab: Reachable, targets: Collection[int] | None = None) -> None:
         process = r.process()
         if process is not None:
             process.send_signal(signal.SIGINT)
+
+
+def make_idle(lab: Reachable) -> bool:
+    """Interrupt whatever the ranks run; whether all can be called again.
+
+    Again and again: an interrupt that comes before a rank has begun a cell is ignored there.
+    """
+    answers = send(lab, "describe")
+    deadline = time.monotonic() + RETURN_DEADLINE * crowded()
+    while not answers.wait(AGAIN) and time.monotonic() < deadline:
+        lab.require_alive()
+        interrupt(lab, running(answers))
+    return answers.done()
+
+
+def crowded() -> float:
+    """How many times as long things may take as on a machine with time: others may have the cores too."""
+    return min(5.0, max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)))
 
 
 def ask_states(lab: Reachable, targets: list[int], timeout: float = 1.0) -> dict[int, State]:

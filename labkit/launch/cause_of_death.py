@@ -31,8 +31,10 @@ def last_lines(folder: Path, lines: int = 15) -> str:
 
 
 def cause_of_death(plan: Plan, folder: Path, ranks: tuple[Rank, ...]) -> str:
-    """Who died first, and how."""
+    """Who died first, and how; or which notebook ended them."""
     missed = _missed(folder)
+    if ended := [words for words in missed if words.startswith(keeper.ENDED_BY)]:
+        return f"they were {ended[0]}"
     if missed == ["the controller"]:
         return "the controller died"
     if lost := [name for name in missed if name.startswith("host ")]:

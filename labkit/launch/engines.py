@@ -51,6 +51,11 @@ _CONTROLLER_ARGS = [
 ]
 
 
+def this_notebook() -> str:
+    """What other notebooks call the one that this process runs."""
+    return Path(os.environ.get("JPY_SESSION_NAME", "a notebook")).name
+
+
 class Engines:
     """The processes of one lab: keeper, controller, mpiexec, ranks. `client` talks to the ranks."""
 
@@ -102,7 +107,10 @@ class Engines:
         engines = cls(plan, folder)
         if not engines.is_alive():
             return None
-        engines.client = ipp.Client(str(folder / "security" / "ipcontroller-client.json"))
+        try:
+            engines.client = ipp.Client(str(folder / "security" / "ipcontroller-client.json"))
+        except (OSError, RuntimeError):  # the controller is stopped, or has just ended
+            return None
         return engines
 
     def belong_to(self, owner: str) -> None:
@@ -113,6 +121,8 @@ class Engines:
         """End every process and remove the folder with the connection files."""
         if self.client is not None:
             self.client.close(linger=0)
+        if self.folder.exists():
+            keeper.note(self.folder / keeper.GONE, f"{keeper.ENDED_BY}{this_notebook()}")
         self._end_keeper()
         if self.plan.launcher == "slurm":
             slurm.cancel(self.lab_id)

@@ -23,6 +23,8 @@ WATCHED = "watched"
 """The file in the lab's folder that names its controller and its mpiexec, once they have started."""
 GONE = "gone"
 """The file in which the keeper says which of the two, or which hosts, it missed, before it ends the rest."""
+ENDED_BY = "ended by "
+"""How that file begins if a notebook ended the lab; its name follows."""
 OWNER = "owner"
 """The file that names the process which the lab must not outlive."""
 VITAL = ("the controller", "mpiexec")
@@ -52,8 +54,10 @@ def main(lab_id: str, path: str, *hosts: str) -> None:
             watchdog.end()
         if folder.joinpath(slurm.MARKER).exists():
             slurm.cancel(lab_id)
-        with suppress(LabError):  # the folder is gone, or the disk is full
-            private.write(folder / GONE, "\n".join(missed))
+        if not (folder / GONE).exists():
+            with suppress(LabError):  # the folder is gone, or the disk is full
+                private.write(folder / GONE, "
+".join(missed))
         processes.end_lab(lab_id, spare=(os.getpid(),))
         deadline = time.monotonic() + HOST_DEADLINE
         for watchdog in watchdogs:
@@ -78,7 +82,10 @@ def note(file: Path, *identities: str) -> None:
 
 def noted(file: Path) -> list[psutil.Process | None]:
     """The processes written down in a file, None for each that is gone."""
-    return [processes.parse(line) for line in file.read_text().splitlines()] if file.exists() else []
+    try:
+        return [processes.parse(line) for line in file.read_text().splitlines()]
+    except FileNotFoundError:
+        return []
 
 
 def vital(folder: Path) -> dict[str, psutil.Process | None]:

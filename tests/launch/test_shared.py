@@ -31,6 +31,8 @@ for line in sys.stdin:
             begin = time.monotonic()
             lab = labkit.start(2)
             print("ready", [r.pid for r in lab.ranks], "in", round(time.monotonic() - begin, 2), flush=True)
+        elif line.strip() == "restart":
+            print("ready", [r.pid for r in lab.restart().ranks], flush=True)
         else:
             print(run(line), flush=True)
     except LabError as error:
@@ -47,8 +49,14 @@ class Kernel:
         self.process = subprocess.Popen([sys.executable, "-c", KERNEL], env=env, **pipes)
 
     def ask(self, line):
+        self.tell(line)
+        return self.answer()
+
+    def tell(self, line):
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
+
+    def answer(self):
         return self.process.stdout.readline().strip()
 
     def end(self):
@@ -81,6 +89,10 @@ def test_a_lab_goes_from_notebook_to_notebook_and_ends_with_the_server(server):
     assert "b.ipynb has had them since" in refused and "labkit.start() takes them back" in refused
     assert pids(first.ask("start")) == pids(begun)
     assert first.ask("rank") == "['0', '1']"
+    first.tell("import time; time.sleep(100)")
+    time.sleep(1.0)
+    assert pids(second.ask("start")) == pids(begun), "though they were busy"
+    assert "b.ipynb has had them since" in first.answer()
     first.end(), second.end()
     ranks = [psutil.Process(int(pid)) for pid in pids(begun).strip("[]").split(",")]
     assert all(map(processes.is_alive, ranks)), "the lab outlives its notebooks"
@@ -89,6 +101,23 @@ def test_a_lab_goes_from_notebook_to_notebook_and_ends_with_the_server(server):
     while any(map(processes.is_alive, ranks)):
         assert time.monotonic() < deadline
         time.sleep(0.1)
+
+
+@pytest.mark.slow
+def test_notebooks_that_start_at_once_share_one_lab_and_are_told_who_replaced_it(server):
+    kernels = [Kernel(server, f"{name}.ipynb") for name in "abc"]
+    for kernel in kernels:
+        kernel.tell("start")
+    answers = [kernel.answer() for kernel in kernels]
+    assert len(set(map(pids, answers))) == 1, answers
+    last = kernels[0].ask("start")
+    restarted = kernels[0].ask("restart")
+    assert pids(restarted) != pids(last)
+    refused = kernels[1].ask("rank")
+    assert "a.ipynb" in refused and "mpiexec" not in refused
+    assert pids(kernels[1].ask("start")) == pids(restarted)
+    for kernel in kernels:
+        kernel.end()
 
 
 def test_an_idle_lab_is_known_by_its_last_cell(tmp_path):
