@@ -1,6 +1,7 @@
 """A lab is a running set of ranks: run cells on it, give it new ranks, stop it."""
 
 import atexit
+import time
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager
 
@@ -13,13 +14,16 @@ from labkit.lab.display.comparison import Comparison
 from labkit.lab.display.tables import ranks_html, ranks_text
 from labkit.lab.display.view import View
 from labkit.lab.tracing import Last, traced
-from labkit.launch import cause_of_death, shared
+from labkit.launch import cause_of_death, keeper, processes, shared
 from labkit.launch.engines import Engines
 from labkit.launch.ranks import Rank
 from labkit.launch.spare import Spare
 from labkit.rank.protocol import Leftover
 from labkit.simulate.network import Network
 from labkit.trace import Trace
+
+STOPPED_FOR = 1.0
+"""Seconds for which a process must have been stopped before that is told."""
 
 
 class Lab:
@@ -32,6 +36,7 @@ class Lab:
         self.spare = Spare()
         self._engines: Engines | None = None
         self._ended = ""
+        self._awake = 0.0
         self.tiles: View | None = None
         self._start()
 
@@ -69,12 +74,26 @@ class Lab:
         if self._engines is None:
             raise LabError("a cell on the ranks", self._ended, "lab.restart()")
         if self.is_running():
+            self._require_awake()
             return
         folder = self._engines.folder
         cause = shared.ended_elsewhere(folder) or cause_of_death.cause_of_death(self.plan, folder, self.ranks)
         self._end()
         self._ended = cause
         raise LabError("a cell on the ranks", cause, "lab.restart(); what cells defined is lost")
+
+    def _require_awake(self) -> None:
+        """LabError if a process of the lab has been stopped for a while, as by SIGSTOP; nothing is ended."""
+        named = {str(r): r.process() for r in self.ranks} | keeper.vital(self._engines.folder)
+        stopped = {name: process for name, process in named.items() if processes.is_stopped(process)}
+        if not stopped:
+            self._awake = time.monotonic()
+        elif time.monotonic() - self._awake > STOPPED_FOR:
+            found = f"{' and '.join(stopped)} {'is' if len(stopped) == 1 else 'are'} stopped (SIGSTOP)"
+            pids = " ".join(str(process.pid) for process in stopped.values() if process)
+            raise LabError(
+                "a cell on the ranks", found, f"in a terminal: kill -CONT {pids}; or lab.restart()"
+            )
 
     def take_over(self) -> None:
         """Make the ranks this notebook's: whatever they run is interrupted, their namespaces are emptied.

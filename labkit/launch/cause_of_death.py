@@ -39,12 +39,14 @@ def cause_of_death(plan: Plan, folder: Path, ranks: tuple[Rank, ...]) -> str:
         return "the controller died"
     if lost := [name for name in missed if name.startswith("host ")]:
         return f"{' and '.join(lost)} cannot be reached any more: is it up, and the network between?"
-    log = _whole_report(folder)
+    log = _whole_report(folder, 1.0 if missed == ["hydra_pmi_proxy"] else REPORT_DEADLINE)
     dead, how = _first(ranks, endings.first(log)) or _as_reported(plan, ranks, log)
     if dead:
         return f"{dead} died: {how}"
     if witness.ALONE in log:
         return "the process from which the ranks were forked died, and they with it"
+    if missed == ["hydra_pmi_proxy"]:
+        return "hydra_pmi_proxy died, which holds the ranks for mpiexec"
     return f"{'srun' if plan.launcher == 'slurm' else 'mpiexec'} died, and the ranks with it"
 
 
@@ -81,9 +83,9 @@ def _missed(folder: Path) -> list[str]:
     return [name for name, process in keeper.vital(folder).items() if not processes.is_alive(process)]
 
 
-def _whole_report(folder: Path) -> str:
+def _whole_report(folder: Path, seconds: float) -> str:
     """What ranks and launcher wrote: the latter has ended the other ranks when it ends."""
-    deadline = time.monotonic() + REPORT_DEADLINE
+    deadline = time.monotonic() + seconds
     while not endings.first(log := last_lines(folder, 200)) and time.monotonic() < deadline:
         if not processes.is_alive(keeper.vital(folder)["mpiexec"]):
             return last_lines(folder, 200)

@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -39,6 +40,8 @@ LONGEST = 107
 """Bytes that the name of a Unix socket may have."""
 START_DEADLINE = 120.0
 """Seconds until a start that has not succeeded is given up."""
+KEEPER_MISSED_AFTER = 1.0
+"""Seconds between two looks at whether the keeper lives."""
 
 _quiet = logging.getLogger("labkit.ipyparallel")
 _quiet.addHandler(logging.NullHandler())
@@ -56,6 +59,11 @@ def this_notebook() -> str:
     return Path(os.environ.get("JPY_SESSION_NAME", "a notebook")).name
 
 
+def _proxies(mpiexec: psutil.Process) -> list[psutil.Process]:
+    """What holds the ranks on this machine for a Hydra; mpiexec does not notice its end."""
+    return [process for process in mpiexec.children(recursive=True) if process.name() == "hydra_pmi_proxy"]
+
+
 class Engines:
     """The processes of one lab: keeper, controller, mpiexec, ranks. `client` talks to the ranks."""
 
@@ -65,6 +73,7 @@ class Engines:
         self.client: ipp.Client | None = None
         self._children: list[subprocess.Popen] = []  # that are to be waited for: keeper, fork server
         self._address = ""  # where other hosts reach this one
+        self._stopped = threading.Event()
 
     @classmethod
     def start(
@@ -111,6 +120,7 @@ class Engines:
             engines.client = ipp.Client(str(folder / "security" / "ipcontroller-client.json"))
         except (OSError, RuntimeError):  # the controller is stopped, or has just ended
             return None
+        engines._watch_keeper()
         return engines
 
     def belong_to(self, owner: str) -> None:
@@ -119,6 +129,7 @@ class Engines:
 
     def stop(self) -> None:
         """End every process and remove the folder with the connection files."""
+        self._stopped.set()
         if self.client is not None:
             self.client.close(linger=0)
         if self.folder.exists():
@@ -132,15 +143,16 @@ class Engines:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def is_alive(self) -> bool:
-        """Whether controller and mpiexec live; mpiexec ends when any rank has."""
+        """Whether all that is vital lives; mpiexec ends when any rank has."""
         return all(processes.is_alive(p) for p in keeper.vital(self.folder).values())
 
     def _start_keeper(self) -> None:
         hosts = [host.name for host in self.plan.placed()]
         command = ["labkit.launch.keeper", self.lab_id, str(self.folder), *hosts]
-        self._begin(command, {processes.MARK: self.lab_id})
+        started = self._begin(command, {processes.MARK: self.lab_id})
+        keeper.note(self.folder / keeper.SELF, processes.identity(started))
 
-    def _begin(self, module: list[str], environment: dict[str, str], **files: Any) -> None:
+    def _begin(self, module: list[str], environment: dict[str, str], **files: Any) -> psutil.Process:
         """Start a process of the lab that runs a module of labkit."""
         silent = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
         child = subprocess.Popen(
@@ -150,6 +162,19 @@ class Engines:
             **silent | files,
         )
         self._children.append(child)
+        return psutil.Process(child.pid)
+
+    def _watch_keeper(self) -> None:
+        threading.Thread(target=self._replace_keeper, name="labkit-keeper-watch", daemon=True).start()
+
+    def _replace_keeper(self) -> None:
+        """A keeper that is killed leaves the lab without an end; another takes its place."""
+        while not self._stopped.wait(KEEPER_MISSED_AFTER):
+            if (self.folder / keeper.GONE).exists() or not self.is_alive():
+                return
+            if not any(map(processes.is_alive, keeper.noted(self.folder / keeper.SELF))):
+                with suppress(OSError, psutil.Error):  # the lab is just being ended elsewhere
+                    self._start_keeper()
 
     def _end_keeper(self) -> None:
         """It takes along what runs on other hosts: it alone has a line to them."""
@@ -204,6 +229,8 @@ class Engines:
             if not self.is_alive() or time.monotonic() > deadline:
                 raise self._did_not_start()
             time.sleep(0.01)
+        keeper.note(self.folder / keeper.WATCHED, *map(processes.identity, [*vital, *_proxies(vital[1])]))
+        self._watch_keeper()
         if not self.plan.is_remote:
             _let_go(cluster.engine_set.process)
 

@@ -20,14 +20,17 @@ from labkit.launch import private, processes, slurm
 from labkit.launch.hosts.watchdog import Watchdog
 
 WATCHED = "watched"
-"""The file in the lab's folder that names its controller and its mpiexec, once they have started."""
+"""The file in the lab's folder that names what is vital to it, once that has started."""
 GONE = "gone"
-"""The file in which the keeper says which of the two, or which hosts, it missed, before it ends the rest."""
+"""The file in which the keeper says which of these, or which hosts, it missed, before it ends the rest."""
 ENDED_BY = "ended by "
 """How that file begins if a notebook ended the lab; its name follows."""
 OWNER = "owner"
 """The file that names the process which the lab must not outlive."""
-VITAL = ("the controller", "mpiexec")
+VITAL = ("the controller", "mpiexec", "hydra_pmi_proxy")
+"""What a lab is dead without; the last holds the ranks for mpiexec, where that is Hydra's."""
+SELF = "keeper"
+"""The file that names the keeper."""
 HOLDER = "holder"
 """The file that a shared lab's notebook touches with every cell; absent if the lab is not shared."""
 IDLE = 3600.0
@@ -56,8 +59,7 @@ def main(lab_id: str, path: str, *hosts: str) -> None:
             slurm.cancel(lab_id)
         if not (folder / GONE).exists():
             with suppress(LabError):  # the folder is gone, or the disk is full
-                private.write(folder / GONE, "
-".join(missed))
+                private.write(folder / GONE, "\n".join(missed))
         processes.end_lab(lab_id, spare=(os.getpid(),))
         deadline = time.monotonic() + HOST_DEADLINE
         for watchdog in watchdogs:
@@ -90,7 +92,7 @@ def noted(file: Path) -> list[psutil.Process | None]:
 
 def vital(folder: Path) -> dict[str, psutil.Process | None]:
     """The processes without which a lab is dead, by name; None for one that is gone, or has not started."""
-    return dict(zip(VITAL, noted(folder / WATCHED) or [None, None], strict=True))
+    return dict(zip(VITAL, noted(folder / WATCHED) or [None, None], strict=False))
 
 
 def idle_for(file: Path) -> float:

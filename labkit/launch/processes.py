@@ -97,6 +97,14 @@ def is_alive(process: psutil.Process | None) -> bool:
         return False
 
 
+def is_stopped(process: psutil.Process | None) -> bool:
+    """Whether it lives and is suspended, as by SIGSTOP."""
+    try:
+        return process is not None and process.status() == psutil.STATUS_STOPPED
+    except psutil.Error:
+        return False
+
+
 def _wait(processes: list[psutil.Process], seconds: float) -> list[psutil.Process]:
     """Those that are alive even then. A container's first process may never reap the dead."""
     deadline = time.monotonic() + seconds

@@ -6,6 +6,7 @@ The main thread may be blocked in a message; the control thread, which answers h
 import linecache
 import sys
 import threading
+import time
 from types import FrameType
 from typing import Any
 
@@ -24,7 +25,8 @@ def state(rank: int) -> State:
     """This rank's state; `computing` stands for all that is no wait for another rank."""
     frames = stack(sys._current_frames().get(_MAIN))
     cell = next((f for f in frames if in_cell(f)), None)
-    waiting = _waiting_in_mpi() or _waiting_in_c10d(frames[: frames.index(cell)] if cell else [])
+    inner = frames[: frames.index(cell)] if cell else []
+    waiting = _waiting_in_mpi() or _waiting_in_c10d(inner) or _waiting_in_backward(inner)
     place = _place(cell) if cell else ""
     memory = _PROCESS.memory_info().rss
     doing: dict[str, Any] = {"doing": WAITING, **waiting} if waiting else {"doing": COMPUTING}
@@ -78,10 +80,43 @@ def _waiting_in_c10d(inner: list[FrameType]) -> dict | None:
     if verb in ("send", "recv"):
         peer = names.get("dst" if verb == "send" else "src")
         return {"verb": verb, "peers": () if peer is None else (peer,), "tag": names.get("tag", 0)}
-    group = group if isinstance(group, dist.ProcessGroup) else dist.group.WORLD
+    return _collective(verb, group if isinstance(group, dist.ProcessGroup) else dist.group.WORLD)
+
+
+def _waiting_in_backward(inner: list[FrameType]) -> dict | None:
+    """A wait of DDP, deep in autograd's C++, seen by what it does not do: the process rests."""
+    import torch.distributed as dist
+
+    rests = _load.rests()
+    if not inner or inner[0].f_code.co_name != "_engine_run_backward" or not rests:
+        return None
+    group = dist.group.WORLD
+    return _collective("all_reduce in backward", group) if dist.get_backend(group) == "gloo" else None
+
+
+def _collective(verb: str, group: Any) -> dict:
+    import torch.distributed as dist
+
     return {
         "verb": verb,
         "peers": tuple(dist.get_process_group_ranks(group)),
         "number": group._get_backend(group._device_types[0])._get_sequence_number_for_group(),
         "group": group.group_name,
     }
+
+
+class _Load:
+    """How busy this process has been since it was last asked for, all threads together."""
+
+    def __init__(self) -> None:
+        self._asked = self._used = 0.0
+
+    def rests(self) -> bool:
+        """Whether it has used next to none of a core, for long enough to tell."""
+        now, used = time.monotonic(), time.process_time()
+        since, share = now - self._asked, (used - self._used) / max(now - self._asked, 1e-3)
+        self._asked, self._used = now, used
+        return 0.1 < since < 2.0 and share < 0.1
+
+
+_load = _Load()

@@ -194,3 +194,19 @@ def test_what_ends_ranks_that_wait_in_gloo(gloo, row):
     assert after == "same ranks" and pids != [r.pid for r in gloo.ranks], "new ones when the verdict came"
     where = f"{doing or ITSELF}, gloo"
     rows.append(Row(fault, where, first_line(caught.value), seconds, "new ranks, ready with the verdict"))
+
+
+BACKWARD = """
+import time
+from torch.nn.parallel import DistributedDataParallel
+model = DistributedDataParallel(torch.nn.Linear(64, 64))
+time.sleep(3 * rank)
+model(torch.ones(8, 64)).sum().backward()
+"""
+
+
+@pytest.mark.slow
+def test_backward_in_gloo_waits_for_the_slow_and_ends_without_the_absent(gloo):
+    run(gloo, BACKWARD)
+    with pytest.raises(CellError, match="rank 1 finished the cell(?s:.*)rank 0 in all_reduce in backward"):
+        run(gloo, "if rank == 0:\n    model(torch.ones(8, 64)).sum().backward()")
