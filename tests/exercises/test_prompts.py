@@ -1,10 +1,13 @@
 """What is said to a prediction, an answer, and a request for help; and what is kept of it."""
 
 import json
+import os
 import subprocess
 import sys
 
+import nbformat
 import pytest
+from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 import labkit
 from labkit import LabError
@@ -24,6 +27,26 @@ def test_a_prediction_outlives_its_kernel(capsys, progress_folder):
     labkit.predict("turns", measured=2.0)
     assert capsys.readouterr().out == "you said 3 T, measured 2 T: off by +50%\n"
     assert (progress_folder / "progress.json").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.slow
+def test_a_tested_notebook_does_not_see_what_somebody_has_done(progress_folder, tmp_path):
+    labkit.predict("turns", 3)
+    cells = [new_code_cell("import labkit\nlabkit.predict('turns', measured=2.0)")]
+    cells[0].outputs = [new_output("stream", name="stdout", text="you said no number; measured 2 T\n")]
+    cells.append(new_code_cell("labkit.predict('turns', 4)\nlabkit.predict('turns', measured=2.0)"))
+    said = "noted: 4 T. The lesson will measure it.\nyou said 4 T, measured 2 T: off by +100%\n"
+    cells[1].outputs = [new_output("stream", name="stdout", text=said)]
+    for number, cell in enumerate(cells, 1):
+        cell.execution_count = number
+    nbformat.write(new_notebook(cells=cells), tmp_path / "mine.ipynb")
+    pytest_command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--nbval", "mine.ipynb"]
+    environment = {k: v for k, v in os.environ.items() if k != "PYTEST_CURRENT_TEST"}
+    done = subprocess.run(
+        pytest_command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=100
+    )
+    assert done.returncode == 0, done.stdout
+    assert kept(progress_folder)["predictions"] == {"turns": 3.0}
 
 
 def test_asking_for_a_number_does_not_wait_for_torch():

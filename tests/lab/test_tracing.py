@@ -254,6 +254,22 @@ def test_a_busy_rank_gives_no_trace_and_records_nothing_later(labs, monkeypatch)
     assert [e.verb for e in traced(lab, "dist.barrier()").events if e.verb != COMPUTE] == ["barrier"] * 2
 
 
+FORK = """
+import os
+pid = os.fork()
+if pid == 0:
+    os._exit(0)
+ended = os.waitpid(pid, 0)[1]
+dist.barrier()
+"""
+
+
+def test_a_process_that_a_rank_forks_is_not_held_up(labs):
+    lab = labs(2)
+    trace = traced(lab, FORK)
+    assert lab[:]["ended"] == [0, 0] and {e.verb for e in trace.events} >= {"barrier"}
+
+
 def test_cells_are_told_apart(labs):
     trace = traced(labs(2), "dist.barrier()", "x = torch.zeros(1)\ndist.broadcast(x, 1)")
     assert {e.place for e in trace.events if e.place} == {
