@@ -30,7 +30,9 @@ def main(argv: list[str] | None = None) -> int:
         return module.main(rest)
     except LabError as error:
         print(error, file=sys.stderr)
-        return 1
+    except OSError as error:  # of a file that was named, or a disk that is full
+        print(f"labkit {asked.command}: the system says: {error}", file=sys.stderr)
+    return 1
 
 
 if __name__ == "__main__":

@@ -64,5 +64,8 @@ def main(arguments: list[str]) -> int:
     args = parser.parse_args(arguments)
     if not Path(args.script).is_file():
         raise LabError(f"ranks that run {args.script}", "there is no such file", "name a Python script")
+    if Path(args.script).suffix == ".ipynb":
+        fix = f"labkit export {args.script} > lesson.py, then run that"
+        raise LabError(f"ranks that run {args.script}", "a notebook is no script", fix)
     plan = launch.plan(args.ranks, hosts=args.hosts, launcher=args.launcher)
     return run(plan, [args.script, *args.arguments])

@@ -3,7 +3,7 @@
 import atexit
 import time
 from collections.abc import Collection, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 
 import ipyparallel as ipp
 
@@ -202,7 +202,8 @@ class Lab:
         if found:
             self.take_over()
         px.register(self)
-        self.spare.prepare(self.plan, self._engines, tuple(r.pid for r in self.ranks))
+        with suppress(OSError):  # spare ranks are a luxury
+            self.spare.prepare(self.plan, self._engines, tuple(r.pid for r in self.ranks))
         self._rest()
 
     def _start_new(self) -> None:

@@ -1,5 +1,6 @@
 """A plan brought to life: one ipyparallel controller and the plan's ranks, and their end."""
 
+import errno
 import logging
 import os
 import secrets
@@ -9,7 +10,8 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +42,10 @@ LONGEST = 107
 """Bytes that the name of a Unix socket may have."""
 START_DEADLINE = 120.0
 """Seconds until a start that has not succeeded is given up."""
+HALF_WRITTEN = 3.0
+"""Seconds that the controller is given to finish the file that says how to reach it."""
+LITTLE_ROOM = 1 << 16
+"""Bytes of disk with which a start that failed has failed for want of them."""
 KEEPER_MISSED_AFTER = 1.0
 """Seconds between two looks at whether the keeper lives."""
 
@@ -57,6 +63,26 @@ _CONTROLLER_ARGS = [
 def this_notebook() -> str:
     """What other notebooks call the one that this process runs."""
     return Path(os.environ.get("JPY_SESSION_NAME", "a notebook")).name
+
+
+@contextmanager
+def with_room(folder: Path = RUNTIME) -> Iterator[None]:
+    """LabError where the system refuses a file, a process or a socket that a lab needs."""
+    try:
+        yield
+    except OSError as error:
+        fix = f"see that {folder} can be written and has room, or set JUPYTER_RUNTIME_DIR to another folder"
+        raise LabError("a lab", f"the system says: {error}", fix) from error
+
+
+def _require_loopback() -> None:
+    """LabError if this machine cannot talk to itself."""
+    with socket.socket() as end:
+        try:
+            end.bind(("127.0.0.1", 0))
+        except OSError as error:
+            fix = "ip link set lo up; ip addr add 127.0.0.1/8 dev lo"
+            raise LabError("a lab", f"this machine has no IPv4 loopback, 127.0.0.1 ({error})", fix) from None
 
 
 def _proxies(mpiexec: psutil.Process) -> list[psutil.Process]:
@@ -82,7 +108,8 @@ class Engines:
         """Start them all; `owner` is the identity of the process that they must not outlive."""
         engines = cls.prepare(plan, owner, folder, patience)
         try:
-            engines._start_cluster()
+            with with_room():
+                engines._start_cluster()
         except BaseException:
             engines.stop()
             raise
@@ -93,10 +120,13 @@ class Engines:
         cls, plan: Plan, owner: str, folder: Path | None = None, patience: float = START_DEADLINE
     ) -> "Engines":
         """The keeper alone, with a folder; where ranks are to run has been looked at."""
-        engines = cls(plan, folder or private.folder(RUNTIME) / secrets.token_hex(4), patience)
-        engines.folder.mkdir(mode=0o700)
-        engines.belong_to(owner)
+        _require_loopback()
+        with with_room():
+            engines = cls(plan, folder or private.folder(RUNTIME) / secrets.token_hex(4), patience)
+            engines.folder.mkdir(mode=0o700)
         try:
+            with with_room():
+                engines.belong_to(owner)
             if plan.hosts:
                 engines._address = start.require_hosts(plan, RUNTIME)
             if plan.launcher == "slurm":
@@ -118,7 +148,7 @@ class Engines:
             return None
         try:
             engines.client = ipp.Client(str(folder / "security" / "ipcontroller-client.json"))
-        except (OSError, RuntimeError):  # the controller is stopped, or has just ended
+        except (OSError, RuntimeError, ValueError):  # the controller is stopped, or has just ended
             return None
         engines._watch_keeper()
         return engines
@@ -133,7 +163,8 @@ class Engines:
         if self.client is not None:
             self.client.close(linger=0)
         if self.folder.exists():
-            keeper.note(self.folder / keeper.GONE, f"{keeper.ENDED_BY}{this_notebook()}")
+            with suppress(OSError, LabError):  # a full disk: it ends all the same
+                keeper.note(self.folder / keeper.GONE, f"{keeper.ENDED_BY}{this_notebook()}")
         self._end_keeper()
         if self.plan.launcher == "slurm":
             slurm.cancel(self.lab_id)
@@ -173,7 +204,7 @@ class Engines:
             if (self.folder / keeper.GONE).exists() or not self.is_alive():
                 return
             if not any(map(processes.is_alive, keeper.noted(self.folder / keeper.SELF))):
-                with suppress(OSError, psutil.Error):  # the lab is just being ended elsewhere
+                with suppress(OSError, LabError, psutil.Error):  # the lab is just being ended elsewhere
                     self._start_keeper()
 
     def _end_keeper(self) -> None:
@@ -221,10 +252,7 @@ class Engines:
         cause_of_death.keep_report(Path(cluster.engine_set.output_file))
         vital = (cluster.controller.process, cluster.engine_set.process)
         keeper.note(self.folder / keeper.WATCHED, *map(processes.identity, vital))
-        try:
-            self.client = cluster.connect_client_sync()
-        except (RuntimeError, TimeoutError):  # the keeper ends the controller when mpiexec has ended
-            raise self._did_not_start() from None
+        self.client = self._connected(cluster)
         while len(self.client.ids) < self.plan.ranks:
             if not self.is_alive() or time.monotonic() > deadline:
                 raise self._did_not_start()
@@ -248,6 +276,18 @@ class Engines:
             self._begin(command, environment, stdout=said, stderr=said, pass_fds=[listening.fileno()])
         return [sys.executable, "-I", "-S", witness.__file__, str(path)]
 
+    def _connected(self, cluster: ipp.Cluster) -> ipp.Client:
+        deadline = time.monotonic() + HALF_WRITTEN
+        while True:
+            try:
+                return cluster.connect_client_sync()
+            except (RuntimeError, TimeoutError):  # the keeper ends the controller when mpiexec has ended
+                raise self._did_not_start() from None
+            except ValueError:  # the controller is just writing how to reach it, or cannot
+                if time.monotonic() > deadline:
+                    raise self._did_not_start() from None
+                time.sleep(0.05)
+
     def _engine_args(self) -> list[str]:
         return [
             "--IPEngine.enable_nanny=False",  # signals go straight to the rank's pid
@@ -257,6 +297,8 @@ class Engines:
         ]
 
     def _did_not_start(self) -> LabError:
+        if shutil.disk_usage(self.folder).free < LITTLE_ROOM:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.folder))
         said = cause_of_death.last_lines(self.folder)
         found, fix = slurm.why_no_nodes(said) if self.plan.launcher == "slurm" else ("", "")
         if found:

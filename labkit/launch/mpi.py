@@ -47,6 +47,10 @@ class MPI:
             "impi": {},  # it does so by itself
         }[self.name]
 
+    def local_options(self) -> list[str]:
+        """What keeps mpiexec on this machine: Hydra would follow HYDRA_HOST_FILE, or Slurm's variables."""
+        return ["-launcher", "fork", "-hosts", "localhost"] if self.name == "mpich" else []
+
     def hostfile(self, placed: tuple[Host, ...]) -> str:
         """The hosts and how many ranks each gets, as this MPI reads it; they are filled in this order."""
         form = "{0.name} slots={0.slots}\n" if self.name == "openmpi" else "{0.name}:{0.slots}\n"

@@ -37,7 +37,7 @@ class Plan:
         """What starts the ranks; -n with their number, and the program, follow. `job` is a name for Slurm."""
         if self.launcher == "slurm":
             return slurm.command(self.mpi.name, self.device, job)
-        return [self.mpi.mpiexec]
+        return [self.mpi.mpiexec, *([] if self.hosts else self.mpi.local_options())]
 
     def placed(self) -> tuple[Host, ...]:
         """The hosts that get ranks, each with their number: the first is filled first."""

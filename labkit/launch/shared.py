@@ -19,7 +19,7 @@ import psutil
 
 from labkit import LabError
 from labkit.launch import Plan, keeper, private, processes
-from labkit.launch.engines import RUNTIME, START_DEADLINE, Engines, this_notebook
+from labkit.launch.engines import RUNTIME, START_DEADLINE, Engines, this_notebook, with_room
 from labkit.launch.ranks import Rank
 
 SERVER = "LABKIT_SERVER"
@@ -39,7 +39,8 @@ def one_at_a_time() -> Iterator[None]:
     if not is_shared():
         yield
         return
-    folder = os.open(private.folder(RUNTIME), os.O_RDONLY)
+    with with_room():
+        folder = os.open(private.folder(RUNTIME), os.O_RDONLY)
     try:
         _lock(folder)
         yield

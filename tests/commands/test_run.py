@@ -9,7 +9,7 @@ import time
 import psutil
 import pytest
 
-from labkit import launch
+from labkit import LabError, launch
 from labkit.commands import run
 from labkit.commands.__main__ import main
 from labkit.launch import Plan, processes
@@ -80,3 +80,9 @@ def test_where_ranks_meet(monkeypatch):
     port = str(free_port())
     monkeypatch.setenv("MASTER_PORT", port)
     assert "MASTER_PORT" not in run.meeting_point(plan)
+
+
+def test_a_notebook_is_no_script(tmp_path):
+    (tmp_path / "lesson.ipynb").touch()
+    with pytest.raises(LabError, match="a notebook is no script(?s:.*)labkit export"):
+        run.main([str(tmp_path / "lesson.ipynb")])

@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
+from nbformat import ValidationError
 
 from labkit import LabError
 from labkit.commands.export.inline import inlined
@@ -66,9 +67,10 @@ def script(notebook: Path) -> str:
     """The script of a lesson. LabError if its cells do not make one."""
     try:
         lesson = nbformat.read(notebook, as_version=4)
-    except (OSError, ValueError) as error:
-        raise LabError(f"the script of {notebook}", f"no notebook there: {error}", "name an .ipynb") from None
-    cells = list(_cells(lesson.cells))
+        cells = list(_cells(lesson.cells))
+    except (OSError, ValueError, LookupError, AttributeError, TypeError, ValidationError) as error:
+        found = f"no notebook there, or a broken one: {str(error)[:200]}"
+        raise LabError(f"the script of {notebook}", found, "name an .ipynb") from None
     if not cells:
         raise LabError(f"the script of {notebook}", "no cell in it begins with %%px", "name a lesson")
     body = "\n\n".join(cells)

@@ -15,7 +15,10 @@ def shortened(said: tuple[Said, ...]) -> tuple[Said, ...]:
     """The same, with long printed output cut in its middle and a note of where the whole is."""
     if not any(map(_is_long, said)):
         return said
-    file = _keep(text(said))
+    try:
+        file = str(_keep(text(said)))
+    except OSError as error:
+        file = f"no file ({error})"
     return tuple(replace(s, stdout=_cut(s.stdout, file)) if _is_long(s) else s for s in said)
 
 
@@ -23,7 +26,7 @@ def _is_long(said: Said) -> bool:
     return len(said.stdout) > MAX_CHARACTERS or said.stdout.count("\n") > MAX_LINES
 
 
-def _cut(printed: str, file: Path) -> str:
+def _cut(printed: str, file: str) -> str:
     lines = printed.splitlines()
     half = MAX_LINES // 2
     first, last = _within(lines[:half]), _within(lines[max(half, len(lines) - half) :])

@@ -31,7 +31,11 @@ def parse(text: str) -> tuple[Host, ...]:
             raise LabError(
                 f"hosts from {text}", "there is no such file", "write hosts as a:2,b:2, or such a file"
             )
-        text = ",".join(line.partition("#")[0] for line in Path(text).read_text().splitlines())
+        try:
+            lines = Path(text).read_text().splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise LabError(f"hosts from {text}", str(error), "name a text file that you can read") from None
+        text = ",".join(line.partition("#")[0] for line in lines)
     entries = [entry.strip() for entry in text.split(",") if entry.strip()]
     hosts = tuple(_host(entry) for entry in entries)
     names = [host.name for host in hosts]

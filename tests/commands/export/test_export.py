@@ -175,3 +175,19 @@ def test_the_command(tmp_path, capsys):
     capsys.readouterr()
     assert main(["export", "none.ipynb"]) == 1
     assert capsys.readouterr().err.startswith("asked: the script of none.ipynb")
+
+
+BROKEN = {
+    "empty": b"",
+    "not UTF-8": b"\xff\xfe\x00",
+    "another JSON": b'{"cells": 3}',
+    "a list": b"[]",
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_broken_notebook_is_told_in_a_sentence(what, tmp_path):
+    path = tmp_path / "lesson.ipynb"
+    path.write_bytes(BROKEN[what])
+    with pytest.raises(LabError, match="no notebook there, or a broken one"):
+        export.script(path)
