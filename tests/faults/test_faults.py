@@ -200,8 +200,9 @@ BACKWARD = """
 import time
 from torch.nn.parallel import DistributedDataParallel
 model = DistributedDataParallel(torch.nn.Linear(64, 64))
-time.sleep(3 * rank)
-model(torch.ones(8, 64)).sum().backward()
+for step in range(3):  # the second rebuilds DDP's buckets
+    time.sleep(1.5 * rank)
+    model(torch.ones(8, 64)).sum().backward()
 """
 
 
