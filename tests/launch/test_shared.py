@@ -151,14 +151,12 @@ def planted(folder, plan):
 def test_a_lab_that_another_user_has_planted_is_not_touched(tmp_path, monkeypatch):
     monkeypatch.setenv(SERVER, processes.identity(psutil.Process()))
     monkeypatch.setattr(shared, "RUNTIME", tmp_path)
-    monkeypatch.setattr(shared, "_new", lambda plan, owner, spare: Engines(plan, tmp_path / "new"))
-    (tmp_path / "new").mkdir()
     wanted = launch.plan(2)
     card = planted(tmp_path, wanted)
     os.chown(card.parent, 65534, 65534)
     attached = []
     monkeypatch.setattr(Engines, "attach", lambda plan, folder: attached.append(folder))
-    assert shared.find_or_start(wanted, lambda plan: None)[1] is False
+    assert shared.find(wanted) is None
     assert attached == [] and card.exists()
 
 

@@ -6,7 +6,6 @@ and it notes its moments as they come. Names are looked up when it is over (`lab
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from bisect import bisect
@@ -45,15 +44,6 @@ def _read() -> int:
         return time.thread_time_ns()
     # Asked for each time: a fork's main thread has another clock.
     return time.clock_gettime_ns(time.pthread_getcpuclockid(threading.main_thread().ident))
-
-
-def _in_a_child() -> None:
-    """A process that this one forks has other threads, and none of its calls belong to the trace."""
-    global records, _read
-    records, _read = None, _cpu_clock()
-
-
-os.register_at_fork(after_in_child=_in_a_child)
 
 
 def start() -> None:
