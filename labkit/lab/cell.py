@@ -143,7 +143,7 @@ def _stopped(lab: Mendable, result: AsyncResult, stop: Diagnosis) -> Outcome:
 def _settled(lab: Mendable, outcome: Outcome) -> Outcome:
     """The same, with nothing left under way: told, and ended on all ranks at once."""
     raised = [s.rank for s in outcome.said if s.failure]
-    cut = [s.rank for s in outcome.said if outcome.stopped and s.failure and s.failure.is_interrupt()]
+    halted = [s.rank for s in outcome.said if outcome.stopped and s.failure and s.failure.is_interrupt()]
     destroyed = [s.rank for s in outcome.said if DESTROYED in s.left]
     try:
         told = lab.settle(bool(outcome.stopped), bool(destroyed))
@@ -153,7 +153,7 @@ def _settled(lab: Mendable, outcome: Outcome) -> Outcome:
         return replace(outcome, after=f"{error.found}: {_NEW}")
     done = _discarded(lab, [x for x in told if x.discarded])
     # Who was cut short could not go on to wait; who raised has told what failed.
-    here = [x for x in told if x.rank not in cut and (x.discarded or x.rank not in raised)]
+    here = [x for x in told if x.rank not in halted and (x.discarded or x.rank not in raised)]
     left = leftovers.faults(here)
     anew = f"{ranks(destroyed)} destroyed the process group: all ranks have a new one" if destroyed else ""
     notes = "\n".join(filter(None, [leftovers.notes(here), anew]))
