@@ -10,6 +10,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
 from labkit.launch import endings, find_mpi
+from tests.conftest import drawn
 
 RANK = """
 import os, sys, types
@@ -34,10 +35,17 @@ ENDS = {
 }
 
 
+def ends():
+    """Each end among 8 ranks, one of them in `make test`; and among 32, by night."""
+    for end in ENDS:
+        later = end not in drawn("ends", list(ENDS), 1)
+        yield pytest.param(end, 8, marks=[pytest.mark.slow] * later)
+        yield pytest.param(end, 32, marks=pytest.mark.nightly)
+
+
 @pytest.mark.ranks
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("n", [8, pytest.param(32, marks=pytest.mark.nightly)])
-@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize(("end", "n"), ends())
 def test_the_rank_that_ends_itself_is_told_first(end, n):
     command = [find_mpi().mpiexec, "-n", str(n), sys.executable, "-c", RANK, str(n - 2), end]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=100)
