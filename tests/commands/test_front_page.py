@@ -5,14 +5,13 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from labkit import LabError
 from labkit.commands import front_page, jupyterlab
-from tests.environments import wheel_of_labkit
+from tests.environments import environment_without, pip, wheel_of_labkit
 
 ROOT = Path(__file__).parents[2]
 LESSONS = sorted((ROOT / "notebooks").glob("*_*.ipynb"))
@@ -158,17 +157,11 @@ def test_a_clone_opens_its_notebooks(tmp_path, monkeypatch, capsys):
 def test_an_installed_wheel_brings_the_lessons(tmp_path):
     """In an environment without the clone, and in a folder that is empty."""
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-
-    def run(*command, cwd=tmp_path):
-        subprocess.run(command, cwd=cwd, env=environment, check=True, timeout=120)
-
-    venv, folder = tmp_path / "venv", tmp_path / "empty"
-    run(sys.executable, "-m", "venv", venv)
-    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "-q")
-    run(*pip, "--python", venv / "bin" / "python", "install", "--no-deps", wheel_of_labkit(tmp_path))
+    python, folder = environment_without(["labkit"], tmp_path / "venv"), tmp_path / "empty"
+    pip(python, "install", "--no-deps", wheel_of_labkit(tmp_path))
     folder.mkdir()
     code = (
         "from pathlib import Path; from labkit.commands import front_page; front_page.provide_lessons(Path())"
     )
-    run(venv / "bin" / "python", "-c", code, cwd=folder)
+    subprocess.run([python, "-c", code], cwd=folder, env=environment, check=True, timeout=120)
     assert [path.name for path in sorted(folder.iterdir())] == [path.name for path in LESSONS]
