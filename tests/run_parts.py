@@ -90,7 +90,7 @@ PARTS: dict[str, tuple[tuple[Part, ...], ...]] = {
     "test-all": (
         (Part("browser", 4, pytest("tests", "-m", "browser")),),
         (Part("docs", 2, SPHINX),),
-        (Part("slow", 32, pytest("tests", "-m", "slow")),),
+        (Part("slow", 32, pytest("tests", "-m", "slow and not nightly")),),
         (Part("hosts", 10, pytest("tests", "-m", "hosts")),),
         (Part("slurm", 7, pytest("tests", "-m", "slurm")),),
         (Part("othermpi", 12, pytest("tests", "-m", "othermpi")),),
@@ -105,7 +105,7 @@ PARTS: dict[str, tuple[tuple[Part, ...], ...]] = {
         (measured(MPI, 5),),
         (measured(FAULTS, 6),),
         (measured(NOTEBOOKS, 12),),
-        (measured(Part("slow", 0, pytest("tests", "-m", "slow")), 30),),
+        (measured(Part("slow", 0, pytest("tests", "-m", "slow and not nightly")), 30),),
         (Part("what was measured", 1, ("-m", "coverage", "combine", "--quiet")),),
         (Part("at least 90 %", 1, ("-m", "coverage", "report")),),
     ),
