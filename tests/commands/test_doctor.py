@@ -16,6 +16,7 @@ import pytest
 from labkit import launch
 from labkit.commands import doctor
 from labkit.commands.__main__ import main
+from labkit.launch import witness
 from labkit.launch.engines import RUNTIME
 from labkit.launch.hosts import facts, ports
 from labkit.launch.hosts.ports import free_port
@@ -161,7 +162,7 @@ def test_a_planted_fault_is_found_by_name(fault, planted, capsys):
     rank, slots = None, 64  # other labs may have ranks on this machine
     if fault == "no free slot":
         slots = 1
-        rank = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(80)", "-m", "labkit.rank"])
+        rank = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(80)", witness.__file__])
     try:
         code = main(["doctor", "--hosts", f"{alias(fault)}:{slots},healthy:64", "--json"])
     finally:
