@@ -218,19 +218,22 @@ def asynchronous_calls_in_opposite_order(w):
             lambda t=a: dist.all_reduce(t, async_op=True),
             lambda t=b: dist.broadcast(t, 0, async_op=True),
         ]
-        works = []
+        works, errors = [], []
         for call in reversed(calls) if w.rank == odd else calls:
-            works.append(call())
-            if w.number(0, 2, round_, w.rank):
+            try:  # a rank that comes last sees at the call that the others called something else
+                works.append(call())
+            except dist.DistBackendError as error:
+                errors.append(str(error))
+            if works and w.number(0, 2, round_, w.rank):
                 time.sleep(0.002)
                 works[0].is_completed()
         for work in works if w.number(0, 2, round_, w.rank, "order") else reversed(works):
             try:
                 work.wait()
             except dist.DistBackendError as error:
-                text = str(error)
-            else:
-                raise AssertionError("the ranks called different things, yet this rank saw no error")
+                errors.append(str(error))
+        assert len(errors) == 2, "the ranks called different things twice"
+        for text in errors:
             assert text.count("all_reduce(float32[4]") and text.count("broadcast(float32[4]"), text
             assert text.isprintable() or text.replace("\n", "").isprintable(), text
         equal(b, torch.ones(4))
