@@ -99,10 +99,10 @@ def what_nobody_waited_for_is_told_with_its_reason(w: World):
         dist.all_reduce(torch.ones(3), async_op=True)
     fates = [(left.call.verb, left.fate, left.ended) for left in settle()]
     missing = ", ".join(map(str, w.others)) if w.rank == 0 else ""
-    expected = [
-        ("send", "nobody received it", False),
-        ("all_reduce", f"rank{'s' if w.size > 2 else ''} {missing} never called it", False),
-    ]
+    expected = [("all_reduce", f"rank{'s' if w.size > 2 else ''} {missing} never called it", False)]
+    unheard = ("send", "nobody received it", False)
+    if w.checked or unheard in fates:  # without checked mode an MPI may copy even 4 MB aside, and be done
+        expected.append(unheard)
     assert sorted(fates) == (sorted(expected) if w.rank == 0 else []), fates
     usable(w)
     if w.rank == 0:
