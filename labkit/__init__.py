@@ -1,27 +1,25 @@
-"""A teaching lab for distributed deep learning: real MPI ranks behind every %%px cell.
+"""A teaching lab for distributed deep learning on real MPI ranks; README.md beside this file is its map.
 
->>> import labkit
 >>> lab = labkit.start(4)
-
-README.md beside this file is the map of what is in here.
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from labkit.exercises import ask, check, hint, predict, progress, solution
+    from labkit.exercises import ask, check, hint, predict, progress, show, solution
     from labkit.lab.lab import Lab
     from labkit.lab.session import start
+    from labkit.simulate.planner import plan
     from labkit.trace import Trace
 
 __version__ = "0.1.0"
-__all__ = [
-    "Lab", "LabError", "Trace", "ask", "check", "hint", "predict", "progress", "solution", "start",
-]  # fmt: skip
-
+__all__ = ["Lab", "LabError", "Trace", "ask", "check", "hint", "plan", "predict", "progress", "show"]
+__all__ += ["solution", "start"]
 _HOME = {"Lab": "labkit.lab.lab", "Trace": "labkit.trace", "start": "labkit.lab.session"}
-_HOME |= dict.fromkeys(("ask", "check", "hint", "predict", "progress", "solution"), "labkit.exercises")
+_HOME |= dict.fromkeys("ask check hint predict progress show solution".split(), "labkit.exercises")
+_HOME |= {"plan": "labkit.simulate.planner"}
 
 
 class LabError(Exception):
@@ -56,3 +54,7 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return [*__all__, "__version__"]
+
+
+if "IPython" in sys.modules:  # there %%px says what to run, until `start` has been called
+    import_module("labkit.lab.stub").offer()

@@ -11,7 +11,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from tests.conversation import session  # noqa: F401, a fixture
 from tests.environments import other_mpi, other_python  # noqa: F401, fixtures
+from tests.kernel import kernel  # noqa: F401, a fixture
 
 os.environ.setdefault("LABKIT_SPARE", "0")  # tests that want spare ranks say so; others need the cores
 
@@ -32,7 +34,7 @@ def pytest_collection_modifyitems(items):
     """What needs ranks is marked so; of the world sizes of each such test some are for `make test`."""
     at_sizes: dict[str, list] = {}
     for item in items:
-        if "labs" not in getattr(item, "fixturenames", ()):
+        if not {"labs", "kernel"} & set(getattr(item, "fixturenames", ())):
             continue
         item.add_marker(pytest.mark.ranks)
         given = dict(item.callspec.params) if hasattr(item, "callspec") else {}
@@ -45,13 +47,29 @@ def pytest_collection_modifyitems(items):
                 item.add_marker(pytest.mark.slow)
 
 
+running: dict = {}
+"""The shared labs, by their world size."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """What ranks do when a test has failed: one that hangs says nothing itself."""
+    report = yield
+    for lab in running.values() if report.failed else ():
+        if lab.is_running():
+            from labkit.lab import remote
+
+            states = remote.ask_states(lab, [r.rank for r in lab.ranks])
+            told = "\n".join(map(str, states.values())) or "they do not answer"
+            report.sections.append((f"the ranks of a lab of {len(lab.ranks)}", told))
+    return report
+
+
 @pytest.fixture(scope="session")
 def labs():
     """`labs(n)` is a running lab of n ranks with clean namespaces."""
     from labkit import launch  # not needed, nor there, where only the backend is tested
     from labkit.lab.lab import Lab
-
-    running: dict[int, Lab] = {}
 
     def lab_of(ranks: int) -> Lab:
         if ranks not in running:
@@ -65,6 +83,7 @@ def labs():
     yield lab_of
     for lab in running.values():
         lab.stop()
+    running.clear()
 
 
 @pytest.fixture(scope="module")

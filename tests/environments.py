@@ -9,6 +9,7 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Collection, Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -32,8 +33,10 @@ def pip(python: str | Path, *arguments: str | Path) -> None:
 def environment_without(packages: Collection[str], folder: Path) -> Path:
     """The interpreter of an environment that holds what this one holds, but for these packages.
 
-    Made of links: a second torch would be a gigabyte, and a minute.
+    Made of links: a second torch would be a gigabyte, and a minute. What is installed into it must not be
+    linked, or pip would write into this environment; so it is refused where this is not one of labkit's.
     """
+    assert sys.prefix != sys.base_prefix, "run tests in an environment: pip could write through the links"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True, timeout=60)
     python = folder / "bin" / "python"
     asked = [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
@@ -119,6 +122,24 @@ def other_python(request, tmp_path_factory) -> Iterator[Path]:
     else:
         yield environment_with(request.param, folder)
     shutil.rmtree(folder)  # up to 5 GB, and the next is as large
+
+
+def with_notebook_7(folder: Path) -> dict[str, str]:
+    """Environment variables with which this Python finds Jupyter Notebook too: the version that goes with its
+    JupyterLab, installed into this folder alone.
+    """
+    minor = version("jupyterlab").split(".")[1]
+    pip(sys.executable, "install", "--no-deps", "--target", folder, f"notebook==7.{minor}.*")
+    theirs, app = Path(sys.prefix, "share", "jupyter", "lab"), folder / "share" / "jupyter" / "lab"
+    for there in (*theirs.iterdir(), *theirs.glob("schemas/*")):
+        if not (here := app / there.relative_to(theirs)).exists():
+            here.symlink_to(there)
+    return {
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(folder)]),
+        "JUPYTERLAB_DIR": str(app),
+        "JUPYTER_CONFIG_PATH": str(folder / "etc" / "jupyter"),
+        "JUPYTER_PATH": str(folder / "share" / "jupyter"),
+    }
 
 
 def pytest_in(python: Path, *arguments) -> None:

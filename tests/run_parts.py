@@ -30,7 +30,7 @@ from labkit.launch import processes
 ROOT = Path(__file__).resolve().parent.parent
 
 # Tests with one of these markers are left to a part of their own.
-ELSEWHERE = ("slow", "hosts", "slurm", "browser", "othermpi", "pythons", "docs", "nightly", "gpu")
+ELSEWHERE = ("timed", "slow", "hosts", "slurm", "browser", "othermpi", "pythons", "docs", "nightly", "gpu")
 
 
 @dataclass(frozen=True)
@@ -49,33 +49,64 @@ def pytest(*arguments: str) -> tuple[str, ...]:
 
 EVERYWHERE = " and ".join(f"not {marker}" for marker in ELSEWHERE)
 UNIT = ("tests", "--ignore=tests/faults", "--ignore=tests/mpi")
-NOTEBOOKS = Part("notebooks", 7, pytest("--nbval", "--nbval-cell-timeout=120", "notebooks"))
+NOTEBOOKS = Part("notebooks", 12, pytest("--nbval", "--nbval-cell-timeout=120", "notebooks"))
 # The notebooks of a run share one lab, as those of a JupyterLab do: it ends with this process.
 SERVER = {"LABKIT_SERVER": processes.identity(psutil.Process())}
-SHARING = replace(NOTEBOOKS, environment=SERVER)
+
+
+def lessons(timed: bool) -> Part:
+    """The lessons that read the clock or set the network's speed, or the others; all share one lab."""
+    paths = sorted(ROOT.joinpath("notebooks").glob("*.ipynb"))
+    chosen = [
+        str(path.relative_to(ROOT))
+        for path in paths
+        if any(word in path.read_text() for word in ("perf_counter", "lab.network")) == timed
+    ]
+    command = (*NOTEBOOKS.command[:-1], *chosen)
+    return Part(f"lessons that {'' if timed else 'do not '}time", 11, command, SERVER)
+
+
 # What is stored must not depend on the processor, or on how many cores shared a sum.
 PLAIN = {"ATEN_CPU_CAPABILITY": "default", "ONEDNN_MAX_CPU_ISA": "SSE41", "MKL_CBWR": "COMPATIBLE"}
-ANOTHER_PROCESSOR = replace(SHARING, name="another processor", minutes=10, environment=SERVER | PLAIN)
+PLAIN_LESSONS = [
+    replace(part, name=f"{part.name}, another processor", environment=SERVER | PLAIN)
+    for part in map(lessons, (False, True))
+]
+ANOTHER_PROCESSOR = replace(NOTEBOOKS, name="another processor", minutes=13, environment=SERVER | PLAIN)
 # These run one after the other: a lab that belongs to the process would keep the first arithmetic.
 PERTURBED = {"PYTHONPATH": str(ROOT / "tests" / "notebooks" / "perturbed")}
 PERTURBED_WEIGHTS = replace(NOTEBOOKS, name="perturbed weights", minutes=14, environment=PERTURBED)
 AVX2 = replace(NOTEBOOKS, name="AVX2", minutes=14, environment={"ATEN_CPU_CAPABILITY": "avx2"})
 ONE_THREAD = replace(NOTEBOOKS, name="one thread", minutes=14, environment={"OMP_NUM_THREADS": "1"})
-OTHER_ARITHMETICS = ((PERTURBED_WEIGHTS,), (AVX2,), (ONE_THREAD,))
-RANKS = Part("ranks", 8, pytest(*UNIT, "-m", f"ranks and {EVERYWHERE}"))
-MPI = Part("mpi", 4, pytest("tests/mpi", "-m", EVERYWHERE))
+OTHER_ARITHMETICS = (PERTURBED_WEIGHTS, AVX2, ONE_THREAD)
+LAB = Part("lab", 8, pytest("tests/lab", "-m", f"ranks and {EVERYWHERE}"))
+RANKS = Part("ranks", 11, pytest(*UNIT, "--ignore=tests/lab", "-m", f"ranks and {EVERYWHERE}"))
+TIMED = Part("timed", 2, pytest("tests", "-m", "timed and not slow"))
+MPI = Part("mpi", 6, pytest("tests/mpi", "-m", EVERYWHERE))
 FAULTS = Part("faults", 5, pytest("tests/faults", "-s", "-m", EVERYWHERE))
 
-# Parts in one tuple run at the same time: none of them starts ranks, which want the cores to themselves.
-QUICK = (
-    Part("pure", 3, pytest(*UNIT, "-m", f"not ranks and {EVERYWHERE}")),
+PURE = Part("pure", 5, pytest(*UNIT, "-m", f"not ranks and {EVERYWHERE}"))
+LINT = (
     Part("style", 1, ("-m", "ruff", "check")),
     Part("format", 1, ("-m", "ruff", "format", "--check")),
-    Part("types", 2, ("-m", "mypy")),
+    Part("types", 3, ("-m", "mypy")),
     Part("layers", 1, ("-c", "from importlinter.cli import lint_imports_command as lint; lint()")),
 )
 
-SPHINX = ("-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", ".ci/site", "build/site")
+# Random histories of a lab: five minutes of them among the slow, an hour by night.
+FUZZ = "tests/faults/test_fuzz.py"
+NO_FUZZ = f"--ignore={FUZZ}"
+
+# What takes long, in four: what compares no measured times, answers, the backend, and lessons, which do.
+ANSWERS = ("tests/exercises", "tests/algorithms")
+ELSEWHERE_SLOW = (f"--ignore={path}" for path in (*ANSWERS, "tests/mpi", "tests/notebooks"))
+SLOW = Part("slow", 25, pytest("tests", *ELSEWHERE_SLOW, NO_FUZZ, "-m", "slow and not nightly"))
+SLOW_ANSWERS = Part("slow answers", 18, pytest(*ANSWERS, "-m", "slow and not nightly"))
+SLOW_MPI = Part("slow mpi", 10, pytest("tests/mpi", "-m", "slow and not nightly"))
+SLOW_LESSONS = Part("slow lessons", 18, pytest("tests/notebooks", "-m", "slow and not nightly"))
+
+DOCS = Part("docs", 3, ("-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", ".ci/site", "build/site"))
+SLURM = Part("slurm", 8, pytest("tests", "-m", "slurm"))
 
 
 def measured(part: Part, minutes: float) -> Part:
@@ -84,37 +115,60 @@ def measured(part: Part, minutes: float) -> Part:
     return Part(name, minutes, command, {"PYTHONPATH": str(ROOT)})
 
 
-PARTS: dict[str, tuple[tuple[Part, ...], ...]] = {
-    "quick": (QUICK,),
-    "test": (QUICK, (RANKS,), (MPI,), (FAULTS,), (SHARING,)),
+Lane = tuple[Part, ...]  # one part after the other
+Stage = tuple[Lane, ...]  # lanes at the same time
+
+
+def in_turn(*parts: Part) -> tuple[Stage, ...]:
+    """Each part has the cores to itself."""
+    return tuple(((part,),) for part in parts)
+
+
+PARTS: dict[str, tuple[Stage, ...]] = {
+    "quick": ((LINT, (PURE,)),),
+    # Ranks wait for each other most of the time, so two cores bear three tests at once; but what compares
+    # measured times, as lessons do, has them to itself.
+    "test": (
+        ((RANKS,), (LAB, lessons(timed=False)), (*LINT, PURE, MPI, FAULTS)),
+        *in_turn(TIMED, lessons(timed=True)),
+    ),
     "test-all": (
-        (Part("browser", 4, pytest("tests", "-m", "browser")),),
-        (Part("docs", 2, SPHINX),),
-        (Part("slow", 32, pytest("tests", "-m", "slow and not nightly")),),
-        (Part("hosts", 10, pytest("tests", "-m", "hosts")),),
-        (Part("slurm", 7, pytest("tests", "-m", "slurm")),),
-        (Part("othermpi", 12, pytest("tests", "-m", "othermpi")),),
-        (Part("pythons", 35, pytest("tests", "-rs", "-m", "pythons")),),
-        (ANOTHER_PROCESSOR,),
+        ((SLOW, SLURM), (SLOW_ANSWERS, SLOW_MPI, DOCS)),
+        *in_turn(Part("browser", 10, pytest("tests", "-m", "browser")), SLOW_LESSONS),
+        # These wait for other processes most of the time. There is one box of hosts, so one lane needs it.
+        (
+            (
+                Part("random histories", 12, pytest(FUZZ, "-s", "-m", "slow and not nightly")),
+                PLAIN_LESSONS[0],
+            ),
+            (
+                Part("hosts", 15, pytest("tests", "-m", "hosts")),
+                Part("othermpi", 20, pytest("tests", "-m", "othermpi")),
+            ),
+        ),
+        *in_turn(Part("pythons", 35, pytest("tests", "-rs", "-m", "pythons")), PLAIN_LESSONS[1]),
     ),
-    "gpu": ((Part("gpu", 60, pytest("tests/gpu", "-rfE", "-m", "gpu")),),),
-    "faults": ((Part("faults", 6, pytest("tests/faults", "-s", "-m", "not nightly")),),),
-    "coverage": (
-        (measured(replace(QUICK[0]), 4),),
-        (measured(RANKS, 12),),
-        (measured(MPI, 5),),
-        (measured(FAULTS, 6),),
-        (measured(NOTEBOOKS, 12),),
-        (measured(Part("slow", 0, pytest("tests", "-m", "slow and not nightly")), 30),),
-        (Part("what was measured", 1, ("-m", "coverage", "combine", "--quiet")),),
-        (Part("at least 90 %", 1, ("-m", "coverage", "report")),),
+    "gpu": in_turn(Part("gpu", 60, pytest("tests/gpu", "-rfE", "-m", "gpu"))),
+    "faults": in_turn(Part("faults", 6, pytest("tests/faults", NO_FUZZ, "-s", "-m", "not nightly"))),
+    "coverage": in_turn(
+        measured(PURE, 4),
+        measured(RANKS, 10),
+        measured(LAB, 8),
+        measured(MPI, 5),
+        measured(FAULTS, 6),
+        measured(TIMED, 3),
+        measured(NOTEBOOKS, 12),
+        measured(Part("slow", 0, pytest("tests", NO_FUZZ, "-m", "slow and not nightly")), 30),
+        Part("what was measured", 1, ("-m", "coverage", "combine", "--quiet")),
+        Part("at least 90 %", 1, ("-m", "coverage", "report")),
     ),
-    "arithmetic": ((ANOTHER_PROCESSOR,), *OTHER_ARITHMETICS),
-    "nightly": (
-        (Part("soaks", 60, pytest("tests", "-s", "-m", "nightly")),),
-        *((replace(NOTEBOOKS, name=f"notebooks, time {n} of 20"),) for n in range(1, 21)),
+    "arithmetic": in_turn(ANOTHER_PROCESSOR, *OTHER_ARITHMETICS),
+    "nightly": in_turn(
+        Part("soaks", 60, pytest("tests", NO_FUZZ, "-s", "-m", "nightly")),
+        Part("fuzz", 75, pytest(FUZZ, "-s", "-m", "nightly")),
+        *(replace(NOTEBOOKS, name=f"notebooks, time {n} of 20") for n in range(1, 21)),
         *OTHER_ARITHMETICS,
-        (Part("benchmarks", 75, ("-m", "labkit.commands", "bench")),),
+        Part("benchmarks", 75, ("-m", "labkit.commands", "bench")),
     ),
 }
 
@@ -166,8 +220,8 @@ def stop(process: subprocess.Popen, patience: float = 20) -> None:
                 continue
 
 
-def run_at_once(parts: tuple[Part, ...], folder: Path) -> list[Ran]:
-    """Run parts at the same time; each prints when it has ended."""
+def run_at_once(stage: Stage, folder: Path) -> list[Ran]:
+    """Run lanes at the same time; each part prints when it has ended."""
 
     def one(part: Part) -> Ran:
         with tempfile.TemporaryFile("w+") as output:
@@ -176,8 +230,8 @@ def run_at_once(parts: tuple[Part, ...], folder: Path) -> list[Ran]:
             print(f"\n{part.name}\n{output.read()}", flush=True)
         return ran
 
-    with ThreadPoolExecutor(len(parts)) as pool:
-        return list(pool.map(one, parts))
+    with ThreadPoolExecutor(len(stage)) as pool:
+        return [ran for lane in pool.map(lambda lane: list(map(one, lane)), stage) for ran in lane]
 
 
 def summary(ran: list[Ran]) -> str:
@@ -201,16 +255,19 @@ def summary(ran: list[Ran]) -> str:
     return "\n".join(lines)
 
 
-def main(stages: tuple[tuple[Part, ...], ...]) -> int:
+def main(stages: tuple[Stage, ...]) -> int:
     """Run all parts, even after one failed, so that one run tells everything; 0 if each passed in time."""
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # tests would ignore it, too, in a shell's background
     ran: list[Ran] = []
     with tempfile.TemporaryDirectory() as name:
         os.environ["LABKIT_PROGRESS"] = name  # what the user has predicted would be printed in lessons
-        for parts in stages:
+        for stage in stages:
+            parts = [part for lane in stage for part in lane]
             for part in parts:
                 print(f"\n{part.name}: {part.minutes} minutes at most", flush=True)
-            several = len(parts) > 1
-            ran += run_at_once(parts, Path(name)) if several else [run(parts[0], Path(name))]
+            ran += run_at_once(stage, Path(name)) if len(parts) > 1 else [run(parts[0], Path(name))]
     print(summary(ran), flush=True)
     return int(any(part.verdict != "passed" for part in ran))
 

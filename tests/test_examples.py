@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import labkit
+from labkit.exercises import grade
 from labkit.lab import session
 
 PACKAGE = Path(labkit.__file__).parent
@@ -45,6 +46,7 @@ def names_and_lab(names, labs, monkeypatch):
     """The same, and four ranks: `lab`, which is what `labkit.start(4)` returns too."""
     lab = labs(4)
     monkeypatch.setattr(session, "_lab", lab)
+    monkeypatch.setattr(grade, "_runs", {})  # of answers that other tests had judged
     return names | {"lab": lab}
 
 

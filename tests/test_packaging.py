@@ -1,5 +1,6 @@
 """One truth about what labkit needs: pyproject.toml; every other list of it is held against that."""
 
+import json
 import re
 from pathlib import Path
 
@@ -107,6 +108,13 @@ def test_a_citation_names_this_version():
     cited = dict(re.findall(r"^([\w-]+): (.+)$", (ROOT / "CITATION.cff").read_text(), re.M))
     assert cited["version"] == PROJECT["version"] and cited["license"] == PROJECT["license"]
     assert cited["cff-version"] == "1.2.0" and cited["abstract"].strip('"') == PROJECT["description"]
+
+
+def test_the_page_of_labkit_lab_has_this_version():
+    package = ROOT / "labkit" / "commands" / "page" / "labextensions" / "labkit" / "package.json"
+    told = json.loads(package.read_text())
+    assert told["version"] == PROJECT["version"] and told["license"] == PROJECT["license"]
+    assert (package.parent / told["jupyterlab"]["_build"]["load"]).exists()
 
 
 def test_the_workflow_runs_what_is_run_here_on_every_supported_python():

@@ -20,7 +20,7 @@ def test_the_glossary_has_every_term_in_three_more_languages_in_order():
     rows = [line.split("|")[1:-1] for line in glossary.splitlines() if "|" in line]
     terms = [[cell.strip() for cell in row] for row in rows[2:]]
     assert len(terms) >= 40 and all(len(row) == 5 and all(row) for row in terms)
-    assert [row[0] for row in terms] == sorted(row[0] for row in terms)
+    assert [row[0] for row in terms] == sorted((row[0] for row in terms), key=str.lower)
 
 
 def test_benchmarks_are_drawn_from_kept_measurements_or_say_how_to_make_one(tmp_path):

@@ -62,6 +62,7 @@ PAGES = (
     "cluster/ssh/README.md",
     "labkit/README.md",
     "tests/faults/FAULTS.md",
+    "tests/faults/PROGRAMS.md",
 )
 
 

@@ -1,7 +1,7 @@
 """Asynchronous SGD: rank 0 keeps the weights and updates them on arrival, the others compute. Lesson 10.
 
-A message is one vector: the weights or a gradient, and behind it the version of the weights, which is the
-number of updates before. It goes out with the weights and comes back with the gradient. Version -1: no more.
+The messages are those of lesson 08. The server answers a push with a push, of the new weights, or with
+FINISH: so nobody pulls, and every worker has one gradient to compute at a time.
 """
 
 from collections.abc import Callable, Iterable
@@ -9,25 +9,16 @@ from collections.abc import Callable, Iterable
 import torch
 import torch.distributed as dist
 
+from labkit.algorithms.parameter_server import FINISH, finish, push, receive
+
 Step = Callable[[torch.Tensor, torch.Tensor, int], object]
 """step(weights, gradient, staleness) changes the weights [P] in place."""
 
 
-def send_weights(workers: Iterable[int], weights: torch.Tensor, version: int) -> None:
-    """Server: send these ranks the weights [P] and their version. Built in lesson 10."""
-    message = torch.cat([weights, weights.new_tensor([version])])
+def send_weights(workers: Iterable[int], weights: torch.Tensor) -> None:
+    """Server: send these ranks the weights [P]. Built in lesson 10."""
     for worker in workers:
-        dist.send(message, worker)
-
-
-def receive_gradient(weights: torch.Tensor) -> tuple[int, torch.Tensor, int]:
-    """Server: the next gradient that comes: its worker, the gradient [P], the version that it is for.
-
-    It has as many numbers as the weights, and their dtype. Built in lesson 10.
-    """
-    message = weights.new_empty(len(weights) + 1)
-    worker = dist.recv(message)
-    return worker, message[:-1], int(message[-1])
+        push(weights, [worker])
 
 
 def work(gradient: Callable[[torch.Tensor], torch.Tensor], size: int) -> int:
@@ -35,13 +26,12 @@ def work(gradient: Callable[[torch.Tensor], torch.Tensor], size: int) -> int:
 
     `size` is P, the number of weights, which are float32. Built in lesson 10.
     """
-    message, computed = torch.empty(size + 1), 0
-    dist.recv(message, 0)
-    while message[-1] >= 0:
-        message[:-1] = gradient(message[:-1])
-        dist.send(message, 0)
-        dist.recv(message, 0)
+    like, computed = torch.empty(size), 0
+    server, verb, weights = receive(like)
+    while verb != FINISH:
+        push(gradient(weights), [server])
         computed += 1
+        server, verb, weights = receive(like)
     return computed
 
 
@@ -53,15 +43,19 @@ def serve(weights: torch.Tensor, updates: int, step: Step) -> list[tuple[int, in
     gradient under way until the last W updates take the last of each, so the staleness of N >= W updates is
     (W - 1)(N - W / 2) in all, whatever the workers' speeds. Built in lesson 10.
     """
-    workers, history = dist.get_world_size() - 1, []
-    send_weights(range(1, workers + 1), weights, 0)
+    workers, history = range(1, dist.get_world_size()), []
+    send_weights(workers, weights)
+    has = dict.fromkeys(workers, 0)  # of each worker: the version of its weights
     for version in range(updates):
-        worker, gradient, pulled = receive_gradient(weights)
-        staleness = version - pulled
+        worker, verb, gradient = receive(weights)
+        staleness = version - has[worker]
         step(weights, gradient, staleness)
         history.append((worker, staleness))
-        more = version < updates - workers
-        send_weights([worker], weights, version + 1 if more else -1)
+        if version < updates - len(workers):
+            send_weights([worker], weights)
+            has[worker] = version + 1
+        else:
+            finish([worker])
     return history
 
 
@@ -71,8 +65,8 @@ def serve_in_step(weights: torch.Tensor, updates: int, step: Step) -> None:
     Every other rank calls `work`. No gradient is stale. Built in lesson 10.
     """
     workers = range(1, dist.get_world_size())
-    for version in range(updates):
-        send_weights(workers, weights, version)
-        total = sum(receive_gradient(weights)[1] for _ in workers)
+    for _ in range(updates):
+        send_weights(workers, weights)
+        total = sum(receive(weights)[2] for _ in workers)
         step(weights, total / len(workers), 0)
-    send_weights(workers, weights, -1)
+    finish(workers)

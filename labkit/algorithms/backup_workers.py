@@ -7,7 +7,8 @@ J. Chen, X. Pan, R. Monga, S. Bengio and R. Jozefowicz, "Revisiting distributed 
 import torch
 import torch.distributed as dist
 
-from labkit.algorithms.asynchronous_sgd import Step, receive_gradient, send_weights
+from labkit.algorithms.asynchronous_sgd import Step, send_weights
+from labkit.algorithms.parameter_server import finish, receive
 
 
 def serve_first(weights: torch.Tensor, updates: int, needed: int, step: Step) -> None:
@@ -18,15 +19,15 @@ def serve_first(weights: torch.Tensor, updates: int, needed: int, step: Step) ->
     never stale. With needed = W this is synchronous SGD. Built in lesson 11.
     """
     workers, fresh = range(1, dist.get_world_size()), {}
-    for version in range(updates):
-        send_weights(fresh or workers, weights, version)
-        fresh = {}
+    for _ in range(updates):
+        send_weights(fresh or workers, weights)
+        current, fresh = set(fresh or workers), {}  # who has the weights of now
         while len(fresh) < needed:
-            worker, gradient, pulled = receive_gradient(weights)
-            if pulled == version:
+            worker, verb, gradient = receive(weights)
+            if worker in current:
                 fresh[worker] = gradient
             else:
-                send_weights([worker], weights, version)
+                send_weights([worker], weights)
+                current.add(worker)
         step(weights, sum(fresh.values()) / needed, 0)
-    late = [receive_gradient(weights)[0] for _ in workers[needed:]]
-    send_weights([*fresh, *late], weights, -1)
+    finish([*fresh, *(receive(weights)[0] for _ in workers[needed:])])

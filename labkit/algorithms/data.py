@@ -30,7 +30,7 @@ def clicks(samples: int = 7680, rows: int = 10_000, seed: int = 0) -> tuple[torc
 
     Users are rows 0 to rows - 1 of one table, items the `rows` that follow. Both follow Zipf's law: number k
     comes in proportion to 1 / k. Who clicks on what is drawn from hidden vectors of 8 numbers, from the
-    sigmoid of their dot product. First used in lesson 08.
+    sigmoid of their dot product. First used in lesson 09.
 
     >>> ids, clicked = clicks()
     >>> ids.shape, clicked.shape, ids.max().item() < 20_000

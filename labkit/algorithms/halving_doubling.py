@@ -1,4 +1,4 @@
-"""All-reduce by recursive halving, then recursive doubling. Built in lesson 06.
+"""All-reduce by recursive halving, then recursive doubling. Built in lesson 07.
 
 R. Rabenseifner, "Optimization of collective reduction operations", ICCS 2004; R. Thakur, R. Rabenseifner and
 W. Gropp, "Optimization of collective communication operations in MPICH", International Journal of High
@@ -20,7 +20,7 @@ def all_reduce_halving_doubling(x: torch.Tensor) -> None:
 
     Where R is no power of two, the ranks beyond the largest power P give their x to rank - P first, and get
     the sum from it in the end. x has the same shape and dtype on every rank, and every rank calls. Built in
-    lesson 06.
+    lesson 07.
     """
     rank, world_size = dist.get_rank(), dist.get_world_size()
     power = 2 ** (world_size.bit_length() - 1)
@@ -61,7 +61,7 @@ def _block(x: torch.Tensor, power: int, rank: int, length: int) -> torch.Tensor:
 
 
 def halving_doubling_rounds(world_size: int) -> Rounds:
-    """The same for any number of ranks, one round at a time. Built in lesson 06."""
+    """The same for any number of ranks, one round at a time. Built in lesson 07."""
     power = 2 ** (world_size.bit_length() - 1)
     rank, excess = np.arange(power), np.arange(power, world_size)
     distances = [power >> n for n in range(1, power.bit_length())]
@@ -80,5 +80,5 @@ def halving_doubling_rounds(world_size: int) -> Rounds:
 
 
 def halving_doubling(world_size: int) -> Schedule:
-    """The same as a schedule; a message of several chunks is one `range` of them. Built in lesson 06."""
+    """The same as a schedule; a message of several chunks is one `range` of them. Built in lesson 07."""
     return halving_doubling_rounds(world_size).schedule()

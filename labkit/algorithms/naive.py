@@ -28,7 +28,7 @@ def all_reduce_naive(x: torch.Tensor) -> None:
 
 
 def naive(world_size: int) -> Schedule:
-    """The same as a schedule: what each rank has added up is its buffer "total". Built in lesson 06."""
+    """The same as a schedule: what each rank has added up is its buffer "total". Built in lesson 07."""
     steps: list[list] = [[] for _ in range(world_size)]
     for sender in range(world_size):
         steps[sender].append((Reduce(None, 0, into="total"),))

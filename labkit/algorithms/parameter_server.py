@@ -1,4 +1,4 @@
-"""Weights on servers: workers pull them and push gradients. Built in lesson 08.
+"""Weights on servers: workers pull them and push gradients. Built in lessons 08 and 09.
 
 M. Li et al., "Scaling distributed machine learning with the parameter server", OSDI 2014.
 
@@ -23,7 +23,7 @@ PULL, PUSH, FINISH, ALL = 0, 1, 2, -1
 def hold(weights: torch.Tensor, servers: Sequence[int]) -> torch.nn.Parameter:
     """Server: this rank's shard of the weights [N, ...], a parameter to make an optimiser for.
 
-    `servers` are ranks, here and below, in the same order on every rank. Built in lesson 08.
+    `servers` are ranks, here and below, in the same order on every rank. Built in lesson 09.
     """
     place = servers.index(dist.get_rank())
     return torch.nn.Parameter(shard(weights.detach(), place, len(servers)).clone())
@@ -33,7 +33,7 @@ def pull(rows: torch.Tensor, servers: Sequence[int], ids: torch.Tensor | None = 
     """Worker: copy the servers' weights into rows, in place.
 
     `rows` is [N, ...], all that the servers hold together; or with `ids`, int64 [n], the rows of these
-    numbers alone, [n, ...]. Returns when all servers have answered. Built in lesson 08.
+    numbers alone, [n, ...]. Returns when all servers have answered. Built in lesson 09.
     """
     for server, mine, wanted in shares(ids, servers):
         request(PULL, server, wanted)
@@ -46,7 +46,7 @@ def push(gradient: torch.Tensor, servers: Sequence[int], ids: torch.Tensor | Non
     """Worker: send the servers the gradient of what was pulled, [N, ...], or [n, ...] of the rows `ids`.
 
     Pull before each push: a server takes the gradient as one of the weights that it sent last. A number that
-    is twice in `ids` counts twice. Returns when every server has taken its part. Built in lesson 08.
+    is twice in `ids` counts twice. Returns when every server has taken its part. Built in lesson 09.
     """
     for server, mine, touched in shares(ids, servers):
         request(PUSH, server, touched)
@@ -56,11 +56,11 @@ def push(gradient: torch.Tensor, servers: Sequence[int], ids: torch.Tensor | Non
 def finish(servers: Sequence[int]) -> None:
     """Worker: tell the servers that nothing comes any more; else they wait for ever. Built in lesson 08."""
     for server in servers:
-        request(FINISH, server, None)
+        request(FINISH, server)
 
 
 def shares(ids: torch.Tensor | None, servers: Sequence[int]) -> Iterator[tuple]:
-    """Of each server: its rank, which rows it has, their numbers in its shard. Built in lesson 08.
+    """Of each server: its rank, which rows it has, their numbers in its shard. Built in lesson 09.
 
     Workers go through the servers in turn, and begin with different ones: else all would queue at the first.
     """
@@ -73,21 +73,21 @@ def shares(ids: torch.Tensor | None, servers: Sequence[int]) -> Iterator[tuple]:
         yield servers[place], mine, there
 
 
-def request(verb: int, server: int, ids: torch.Tensor | None) -> None:
-    """Worker: send a header, and the numbers of rows if there are any. Built in lesson 08."""
+def request(verb: int, server: int, ids: torch.Tensor | None = None) -> None:
+    """Worker: send a header, and the numbers of rows if there are any. Built in lesson 09."""
     dist.send(torch.tensor([verb, ALL if ids is None else len(ids)]), server)
     if ids is not None:
         dist.send(ids, server)
 
 
-def receive(weights: torch.nn.Parameter) -> tuple:
-    """Server: wait for the next request, whoever sends it: (worker, verb, rows or gradient).
+def receive(weights: torch.Tensor, worker: int | None = None) -> tuple:
+    """Server: wait for the next request, of this worker or of any: (worker, verb, rows or gradient).
 
     What is asked for are numbers of rows or a slice. A gradient is one of the whole shard, sparse where it
     is of some rows. Built in lesson 08.
     """
     header = torch.empty(2, dtype=torch.int64)
-    worker = dist.recv(header)  # no src: from whoever comes first
+    worker = dist.recv(header, worker)  # None: from whoever comes first
     verb, count = header.tolist()
     ids = slice(None) if count == ALL else torch.empty(count, dtype=torch.int64)
     if count != ALL:
@@ -100,7 +100,7 @@ def receive(weights: torch.nn.Parameter) -> tuple:
 
 
 def sparse(ids: torch.Tensor, rows: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
-    """A sparse tensor of the shape of `like`, with these rows at these numbers. Built in lesson 08."""
+    """A sparse tensor of the shape of `like`, with these rows at these numbers. Built in lesson 09."""
     return torch.sparse_coo_tensor(ids[None], rows, like.shape, check_invariants=True)
 
 

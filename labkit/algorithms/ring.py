@@ -34,7 +34,7 @@ def all_reduce_ring(x: torch.Tensor) -> None:
 
 
 def ring_rounds(world_size: int) -> Rounds:
-    """The same for any number of ranks, one round at a time. Built in lesson 06."""
+    """The same for any number of ranks, one round at a time. Built in lesson 07."""
     rank = np.arange(world_size)
     right = (rank + 1) % world_size
 
@@ -47,7 +47,7 @@ def ring_rounds(world_size: int) -> Rounds:
 
 
 def ring(world_size: int) -> Schedule:
-    """The same as a schedule. Built in lesson 06.
+    """The same as a schedule. Built in lesson 07.
 
     >>> print(ring(2))
     step  rank 0                       rank 1

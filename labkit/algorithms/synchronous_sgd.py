@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 import torch
 import torch.distributed as dist
-from torch.nn.functional import cross_entropy
 from torch.nn.utils import parameters_to_vector
 
 
@@ -47,7 +46,7 @@ def train_epoch(
     order = torch.randperm(len(x), generator=torch.Generator().manual_seed(epoch))
     for batch in order.split(batch_size):
         optimizer.zero_grad()
-        loss = cross_entropy(model(x[batch]), y[batch])
+        loss = torch.nn.functional.cross_entropy(model(x[batch]), y[batch])
         loss.backward()
         sync(model)
         optimizer.step()

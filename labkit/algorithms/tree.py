@@ -1,4 +1,4 @@
-"""All-reduce in a binomial tree: reduce to rank 0, then broadcast from it. Built in lesson 06.
+"""All-reduce in a binomial tree: reduce to rank 0, then broadcast from it. Built in lesson 07.
 
 R. Thakur, R. Rabenseifner and W. Gropp, "Optimization of collective communication operations in MPICH",
 International Journal of High Performance Computing Applications 19(1), 2005.
@@ -16,7 +16,7 @@ from labkit.schedule import Round, Rounds, Schedule
 def all_reduce_tree(x: torch.Tensor) -> None:
     """Sum x over all ranks, in place, in 2 log2(R) steps (rounded up) that each carry the whole of x.
 
-    x has the same shape and dtype on every rank, and every rank calls. Built in lesson 06.
+    x has the same shape and dtype on every rank, and every rank calls. Built in lesson 07.
     """
     rank, world_size, received = dist.get_rank(), dist.get_world_size(), x.clone()
     distances = [2**n for n in range((world_size - 1).bit_length())]
@@ -34,7 +34,7 @@ def all_reduce_tree(x: torch.Tensor) -> None:
 
 
 def tree_rounds(world_size: int) -> Rounds:
-    """The same for any number of ranks, one round at a time. Built in lesson 06."""
+    """The same for any number of ranks, one round at a time. Built in lesson 07."""
     distances = [2**n for n in range((world_size - 1).bit_length())]
 
     def rounds() -> Iterator[Round]:
@@ -49,5 +49,5 @@ def tree_rounds(world_size: int) -> Rounds:
 
 
 def tree(world_size: int) -> Schedule:
-    """The same as a schedule; ranks rest in the steps that do not need them. Built in lesson 06."""
+    """The same as a schedule; ranks rest in the steps that do not need them. Built in lesson 07."""
     return tree_rounds(world_size).schedule()

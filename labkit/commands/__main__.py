@@ -1,4 +1,4 @@
-"""The command: labkit lab | export | run | doctor | bench | stop. Each is a module beside this one."""
+"""The command: labkit lab | reset | export | run | doctor | bench | stop. Each has a module here."""
 
 import argparse
 import sys
@@ -8,6 +8,7 @@ from labkit import LabError
 
 COMMANDS = {
     "lab": ("jupyterlab", "open JupyterLab; its notebooks share one lab"),
+    "reset": ("reset", "a lesson as it was; yours is kept beside it"),
     "stop": ("stop", "end every lab of yours on this machine, also what a crash left"),
     "bench": ("bench.all", "measure against the peers"),
     "export": ("export", "a lesson's cells as a plain script"),

@@ -15,12 +15,12 @@ from dataclasses import asdict
 
 from labkit import LabError, launch
 from labkit.launch import private
-from labkit.launch.engines import RUNTIME
 from labkit.launch.hosts import names, ports
 from labkit.launch.hosts.names import Host
 from labkit.launch.preflight import judge
 from labkit.launch.preflight.ask import ask
 from labkit.launch.preflight.judge import Check
+from labkit.launch.runtime import RUNTIME
 
 
 def examine(hosts: tuple[Host, ...]) -> list[Check]:

@@ -1,38 +1,41 @@
 """The course's front page: a table of the lessons in a folder, opened when JupyterLab starts.
 
-It is a Markdown file made from the lessons' own headers, so that it cannot say anything else than they do.
+It is a Markdown file made from the lessons' own headers, so that it cannot say anything else than they do,
+and from what the learner has done.
 """
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 
-import labkit
+from labkit import LabError
+from labkit.commands.lessons import FILES
 from labkit.launch import private
 
 NAME = "index.md"
-LESSONS = "[0-9][0-9]_*.ipynb"
-_INSTALLED = "share/labkit/notebooks/*.ipynb"
 _WIDGET = f"markdownviewer-widget:{NAME}"
 _LEFT = {
     "collapsed": False,
     "visible": True,
-    "current": "running-sessions",
+    "current": "filebrowser",
     "widgets": ["filebrowser", "running-sessions"],
 }
+_MADE = re.compile(r"\n<!-- made by labkit lab, which renews it unless it was changed: (\w+) -->\n\Z")
 _ABOVE = """# Learn distributed deep learning on real ranks
 
 Open a lesson, then run its cells from top to bottom; the first one starts the ranks."""
 _BELOW = """\
-- **What is running** is in the panel *Running Terminals and Kernels* at the left. All notebooks
-  share one set of ranks; the one that called `labkit.start` last has it. It ends with JupyterLab, or after an
-  hour without a cell.
-- **See the ranks at work**: run `lab.view()`, right-click what appears, *Create New View for Output*.
+- **The ranks** are told in the status bar below, which is also a menu: see what they do, restart them, stop
+  them. All notebooks share one set; the one that called `labkit.start` last has it. It ends with
+  JupyterLab, or after an hour without a cell.
+- **See the ranks at work**: run `lab.view()`, right-click what appears, *Create New View for Cell Output*.
 - **Something hangs?** The stop button ends a cell, `lab.restart()` gives new ranks, `labkit stop` in a
-  terminal ends all of them."""
+  terminal ends all of them.
+- **Begin a lesson anew**: *labkit: Put This Lesson Back* in the command palette, or `labkit reset 05` in a
+  terminal. What you made of it is kept beside it."""
 
 
 @dataclass(frozen=True)
@@ -45,54 +48,77 @@ class Lesson:
     minutes: str
     needs: str
 
+    @property
+    def number(self) -> str:
+        return self.file[:2]
+
+    def link(self) -> str:
+        return f"[{self.title}]({self.file})"
+
 
 def lessons(folder: Path) -> tuple[Lesson, ...]:
     """The lessons in a folder, in the order of the course; a file that is no notebook is none."""
-    return tuple(lesson for path in sorted(folder.glob(LESSONS)) if (lesson := _lesson(path)))
+    return tuple(lesson for path in sorted(folder.glob(FILES)) if (lesson := _lesson(path)))
 
 
 def unreadable(folder: Path) -> list[str]:
     """The files there that are called like a lesson and are no notebook, as a full disk leaves them."""
-    return [path.name for path in sorted(folder.glob(LESSONS)) if not _lesson(path)]
+    return [path.name for path in sorted(folder.glob(FILES)) if not _lesson(path)]
 
 
-def page(found: Sequence[Lesson], progress: Mapping[str, str] | None = None) -> str:
-    """The front page as Markdown. `progress` says for a lesson's file how far the learner has come."""
+def page(found: Sequence[Lesson], progress: Mapping[str, str] | None = None, following: str = "") -> str:
+    """The front page as Markdown, with a mark by which it is known as labkit's own.
+
+    `progress` says for a lesson's number how far the learner has come, `following` with which to go on.
+    """
     names = ["", "lesson", "question", "minutes", "needs", *(["progress"] if progress else [])]
     rows = [names, ["---"] * len(names)]
     for lesson in found:
-        link = f"[{lesson.title}]({lesson.file})"
-        row = [lesson.file[:2], link, lesson.question, lesson.minutes, lesson.needs]
-        rows.append([*row, progress.get(lesson.file, "")] if progress else row)
-    return "\n\n".join([_ABOVE, "\n".join(f"| {' | '.join(row)} |" for row in rows), _BELOW]) + "\n"
+        row = [lesson.number, lesson.link(), lesson.question, lesson.minutes, lesson.needs]
+        told = "**next**" if lesson.number == following else ""
+        rows.append([*row, (progress.get(lesson.number) or told)] if progress else row)
+    go_on = [
+        f"**Continue with {lesson.number}: {lesson.link()}**"
+        for lesson in found
+        if lesson.number == following
+    ]
+    table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    text = "\n\n".join([_ABOVE, *(go_on if progress else []), table, _BELOW]) + "\n"
+    return f"{text}\n<!-- made by labkit lab, which renews it unless it was changed: {_digest(text)} -->\n"
 
 
 def write(folder: Path) -> bool:
     """Make the front page of this folder; False if a file of that name is there that is somebody else's."""
     file = folder / NAME
-    if file.exists() and not _is_ours(file.read_text(encoding="utf-8", errors="replace")):
+    there = file.read_text(encoding="utf-8", errors="replace") if file.exists() else None
+    if there is not None and not _is_ours(there):
         return False
-    private.write(file, page(lessons(folder)))
+    text = page(lessons(folder), *_progress())
+    if text != there:
+        private.write(file, text)
     return True
 
 
 def _is_ours(text: str) -> bool:
-    return text.startswith(_ABOVE) and text.endswith(f"{_BELOW}\n")
+    mark = _MADE.search(text)
+    return bool(mark) and mark[1] == _digest(text[: mark.start()])
 
 
-def provide_lessons(folder: Path) -> None:
-    """Copy the installed lessons that are missing here, into a folder that is empty or has some of them.
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
-    A lesson that is there stays as the learner left it; a folder of other things, or of other notebooks, is
-    left alone.
-    """
-    installed = _installed()
-    visible = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
-    if visible and not visible & {source.name for source in installed}:
-        return
-    for source in installed:
-        if source.name not in visible:
-            private.write(folder / source.name, source.read_text(encoding="utf-8"))
+
+def _progress() -> tuple[dict[str, str], str]:
+    """How far the learner has come in which lesson, and with which to go on; nothing if it is unreadable."""
+    from labkit.exercises import progress_file
+
+    try:
+        found = progress_file.standings()
+    except LabError:
+        return {}, ""
+    following = progress_file.to_continue(found)
+    told = {lesson.number: str(lesson) for lesson in found if str(lesson)}
+    return told, following.number if following else ""
 
 
 def open_in(workspace: dict) -> dict:
@@ -112,15 +138,6 @@ def open_in(workspace: dict) -> dict:
     data["layout-restorer:data"] = layout | {"main": main | {"dock": dock, "current": _WIDGET}}
     data[_WIDGET] = {"data": {"path": NAME, "factory": "Markdown Preview"}}
     return workspace | {"data": data}
-
-
-def _installed() -> list[Path]:
-    """The lessons of this installation: from the wheel, or from the clone that it was installed from."""
-    clone = Path(labkit.__file__).parents[1] / "notebooks"
-    if clone.is_dir():
-        return sorted(clone.glob(LESSONS))
-    files = metadata.files("labkit") or ()
-    return sorted(Path(file.locate()).resolve() for file in files if file.match(_INSTALLED))
 
 
 def _lesson(path: Path) -> Lesson | None:

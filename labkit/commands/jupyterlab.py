@@ -1,6 +1,6 @@
 """`labkit lab`: JupyterLab on the lessons, which owns the lab that its notebooks share.
 
-It takes the lab along when it ends: the lab's keeper watches it.
+It takes the lab along when it ends: the lab's keeper watches it. Its page has the lab in the status bar.
 """
 
 import json
@@ -11,19 +11,40 @@ from typing import NoReturn
 
 import psutil
 
-from labkit.commands import front_page
+from labkit.commands import front_page, lessons, page
 from labkit.launch import processes
 from labkit.launch.shared import SERVER
 
 WORKSPACE = "labkit"
+CONFIG = "JUPYTER_CONFIG_PATH"
+WITH_OUTPUTS = "--with-outputs"
+"""Lessons are put in place with what they gave when they were stored."""
+HELP = """\
+labkit lab [FOLDER] [options of JupyterLab]
+
+Open JupyterLab with the table of the lessons in front; its notebooks share one lab. An empty folder gets the
+lessons; what you changed is never overwritten.
+
+  FOLDER          where the notebooks are (this folder, or notebooks/ in a clone)
+  --with-outputs  put lessons there with their outputs, in which answers stand below predictions
+  --no-browser    print the address, and open nothing
+  --port=8889     another port
+
+All other options are JupyterLab's, which says of itself:
+"""
 _ROOT = "--ServerApp.root_dir="
+_HELPS = {"--help", "-h", "--help-all"}
 
 
 def command(arguments: list[str]) -> list[str]:
     """The command that opens JupyterLab; lessons and front page are in place after this."""
+    arguments = [
+        f"{_ROOT}{Path(a).resolve()}" if i == 0 and Path(a).is_dir() else a for i, a in enumerate(arguments)
+    ]
     asked = [a.removeprefix(_ROOT) for a in arguments if a.startswith(_ROOT)]
     folder = Path(asked[-1]) if asked else _folder()
-    front_page.provide_lessons(folder)
+    lessons.provide(folder, WITH_OUTPUTS in arguments)
+    arguments = [argument for argument in arguments if argument != WITH_OUTPUTS]
     ours = [] if asked else [f"{_ROOT}{folder}"]
     for name in front_page.unreadable(folder):
         print(f"{name} is no notebook; remove it, and `labkit lab` puts the lesson there", file=sys.stderr)
@@ -35,20 +56,26 @@ def command(arguments: list[str]) -> list[str]:
     else:
         print(f"{front_page.NAME} is yours and stays; the table of lessons is not shown", file=sys.stderr)
     as_root = ["--allow-root"] if os.geteuid() == 0 else []
+    ours.append(f"--LabApp.extra_labextensions_path={page.HERE / 'labextensions'}")
     return [sys.executable, "-m", "jupyterlab", *as_root, *ours, *arguments]
 
 
 def main(arguments: list[str]) -> NoReturn:
     """Become JupyterLab."""
-    run = command(arguments)
+    if _HELPS & set(arguments):
+        print(HELP, flush=True)
+        run = [sys.executable, "-m", "jupyterlab", *arguments]
+    else:
+        run = command(arguments)
     os.environ[SERVER] = processes.identity(psutil.Process())  # execv keeps pid and start time
+    os.environ[CONFIG] = os.pathsep.join(filter(None, [os.environ.get(CONFIG), str(page.HERE / "config")]))
     os.execv(run[0], run)
 
 
 def _folder() -> Path:
     """This folder, or the folder of the lessons if this is a clone."""
     clone = Path("notebooks")
-    return (clone if any(clone.glob(front_page.LESSONS)) else Path()).resolve()
+    return (clone if any(clone.glob(lessons.FILES)) else Path()).resolve()
 
 
 def _open_front_page() -> None:

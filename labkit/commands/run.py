@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 
 from labkit import LabError, launch
-from labkit.launch import Plan, processes, slurm
+from labkit.launch import Plan, cluster, processes, slurm
 from labkit.launch.engines import Engines
 from labkit.launch.hosts import ports
 from labkit.launch.hosts.ports import free_port
@@ -27,11 +27,11 @@ def run(plan: Plan, script: list[str]) -> int:
     """Run the script on the plan's ranks; returns its exit code. Nothing of it outlives this process."""
     engines = Engines.prepare(plan, owner=processes.identity(psutil.Process()))
     try:
-        command, options, environment = engines.launcher()
+        command, options, environment = cluster.launcher(plan, engines.folder, engines.address)
         whole = [*command, "-n", str(plan.ranks), *options, *_program(plan, script)]
         process = subprocess.Popen(whole, env=os.environ | environment | meeting_point(plan))
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-        return process.wait()
+        return processes.wait(process)
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     finally:

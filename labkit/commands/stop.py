@@ -3,7 +3,7 @@
 import shutil
 
 from labkit.launch import processes, slurm
-from labkit.launch.engines import RUNTIME
+from labkit.launch.runtime import RUNTIME
 
 
 def main(arguments: list[str]) -> int:

@@ -4,16 +4,18 @@ describe        a lesson's questions as data; nothing runs
 lessons/        that data, one file a lesson
 catalogue       all of it, by name
 prompts         `predict`, `ask`, `hint`, `solution`, what is said to the learner
-grade           `check`, the learner's function on every rank, in several worlds
+grade           `check`, the learner's function on every rank, in several worlds; `show`, what they did
+newest          has a name's latest definition reached the ranks?
 on_rank         what runs on a rank for that
+requests        on a rank: is what was posted waited for?
 measure         what the function used, against its budget
 judge           from all ranks' answers to what is wrong with them
 progress_file   what the learner has done, kept across kernels
 lazy_torch      torch, imported only when needed
 """
 
-from labkit.exercises.grade import check
+from labkit.exercises.grade import check, show
 from labkit.exercises.progress_file import progress
 from labkit.exercises.prompts import ask, hint, predict, solution
 
-__all__ = ["ask", "check", "hint", "predict", "progress", "solution"]
+__all__ = ["ask", "check", "hint", "predict", "progress", "show", "solution"]

@@ -1,5 +1,6 @@
 """All lessons' predictions, exercises and questions, by name."""
 
+import reprlib
 from importlib import import_module
 from pathlib import Path
 from typing import TypeVar
@@ -29,7 +30,8 @@ def question_named(name: str) -> Question:
     return _find("a question", name, {n: q for lesson in LESSONS for n, q in lesson.named_questions.items()})
 
 
-def _find(what: str, name: str, there: dict[str, T]) -> T:
-    if name not in there:
-        raise LabError(f"{what} named {name!r}", "there is none", f"one of {', '.join(there)}")
+def _find(what: str, name: object, there: dict[str, T]) -> T:
+    if not isinstance(name, str) or name not in there:
+        asked = reprlib.repr(name)
+        raise LabError(f"{what} named {asked}", "there is none", f"one of {', '.join(there)}")
     return there[name]

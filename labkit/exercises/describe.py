@@ -39,17 +39,25 @@ class Limit:
     """A budget beside correctness. `measure` is one of labkit.exercises.measure.MEASURES.
 
     `most` gives the highest value that is allowed, for the arguments of all ranks; `why` is what a
-    learner is told who is above it.
+    learner is told who is above it. `least`, where there is one, is what the work cannot be done with less
+    of, and `too_little` is said to who is below it.
     """
 
     measure: str
     most: Callable[[Arguments], float]
     why: str
+    least: Callable[[Arguments], float] | None = None
+    too_little: str = ""
 
 
 def returned(arguments: tuple, result: Any) -> Any:
     """What a function returned: the usual answer."""
     return result
+
+
+def called(function: Callable[..., Any], arguments: tuple) -> Any:
+    """Call it with the rank's arguments: the usual way to use what the learner wrote."""
+    return function(*arguments)
 
 
 def in_place(arguments: tuple, result: Any) -> Any:
@@ -59,7 +67,7 @@ def in_place(arguments: tuple, result: Any) -> Any:
 
 @dataclass(frozen=True)
 class Exercise:
-    """A function that the learner writes in a %%px cell, on every rank.
+    """A function, or a class, that the learner writes in a %%px cell, on every rank.
 
     `given(generator, size)` draws the arguments of all ranks of a world of `size` from a
     torch.Generator; every rank draws the same and takes its own. `judge` says in one sentence what is
@@ -79,23 +87,50 @@ class Exercise:
     sizes: tuple[int, ...] = (2, 3, 4)
     answer: Callable[[tuple, Any], Any] = returned
     uses: tuple[str, ...] = ()
-    """Functions of labkit.algorithms that the solution or another answer calls, by name."""
+    """Names of labkit.algorithms, or in its files, that answers call: "shard", "parameter_server.receive"."""
     becomes: str = ""
     """The name by which later cells call it: after a check the learner's if it is right, labkit's if not."""
+    changes: tuple[str, ...] = ()
+    """Parameters whose values the function is to change; of a module its weights, never its gradients."""
+    use: Callable[[Any, tuple], Any] = called
+    """How a rank uses what the learner wrote, where that is a class, or what only a server does."""
 
     @property
     def name(self) -> str:
         """The function's name, by which `check`, `hint` and `solution` know the exercise."""
-        return self._function.name
+        return self._written.name
 
     @property
     def call(self) -> str:
-        """How it is called: "swap(mine)"."""
-        return f"{self.name}({ast.unparse(self._function.args)})"
+        """How it is called, "swap(mine)"; of a class its name."""
+        written = self._written
+        return (
+            written.name
+            if isinstance(written, ast.ClassDef)
+            else f"{written.name}({ast.unparse(written.args)})"
+        )
 
     @property
-    def _function(self) -> ast.FunctionDef:
-        return next(node for node in ast.parse(self.stub).body if isinstance(node, ast.FunctionDef))
+    def head(self) -> str:
+        """The line above its body: "def swap(mine):"."""
+        written = self._written
+        bare = next(line for line in self.stub.splitlines() if f" {written.name}(" in line)
+        return bare.partition("  #")[0]
+
+    @property
+    def untouched(self) -> dict[int, str]:
+        """The arguments that it must leave as they were: their names by their places."""
+        written = self._written
+        methods = written.body if isinstance(written, ast.ClassDef) else [written]
+        named = [a.arg for method in methods if isinstance(method, ast.FunctionDef) for a in method.args.args]
+        names = [name for name in named if name != "ctx"]
+        mine = {*self.changes, *(names[:1] if self.answer is in_place else ())}
+        return {place: name for place, name in enumerate(names) if name not in mine}
+
+    @property
+    def _written(self) -> ast.FunctionDef | ast.ClassDef:
+        kinds = ast.FunctionDef | ast.ClassDef
+        return next(node for node in ast.parse(self.stub).body if isinstance(node, kinds))
 
 
 @dataclass(frozen=True)

@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from labkit import LabError
 from labkit.exercises.catalogue import exercise_named
 from labkit.exercises.describe import Answers, Arguments, Exercise
 from labkit.exercises.lazy_torch import torch
-from labkit.exercises.measure import Run, lost, over, used
+from labkit.exercises.measure import Run, lost, over, risky, under, unsent, used
+from labkit.exercises.measure import changed as changed_argument
+from labkit.exercises.newest import defined_by, not_on_the_ranks
 from labkit.exercises.progress_file import changed
 from labkit.lab import cell, remote
+from labkit.lab.outcome import CellError
+from labkit.launch.interrupts import interrupts_noted
 from labkit.rank.protocol import ranks
+from labkit.trace import Trace
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from labkit.lab.lab import Lab  # which takes a while, and most of what is here needs no lab
 
 DEADLINE = 10.0
 """Seconds for one call of the learner's function. A deadlock is seen earlier."""
+
+_runs: dict[str, Trace] = {}
+"""What the ranks did in the last world in which each function was checked."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +48,9 @@ def check(name: str) -> None:
 
     As many ranks of the running lab as each world needs take part: sizes 2, 3 and 4 as a rule. A
     wrong rank is named, with what it should have; a deadlock, an error, and a budget that is not kept
-    are told. The lab is usable afterwards. The heart of a lesson then has the name by which later cells
-    call it: theirs is the learner's function once it is right, labkit's until then. LabError if there is
-    no such exercise, or no lab.
+    are told. The lab is usable afterwards, and `labkit.show` draws what the ranks did. The heart of a
+    lesson then has the name by which later cells call it: theirs is the learner's function once it is
+    right, labkit's until then. LabError if there is no such exercise, or no lab.
 
     >>> labkit.check("swap")
     not solved yet: there is no function swap on ranks 0-3; run the cell that defines it, on all ranks
@@ -46,13 +58,33 @@ def check(name: str) -> None:
     from labkit.lab.session import running
 
     lab, exercise = running(f"check({name!r})"), exercise_named(name)
-    verdict = grade(lab, exercise)
+    elsewhere = not_on_the_ranks(name)
+    verdict = Verdict(f"not solved yet: {elsewhere}") if elsewhere else grade(lab, exercise)
     if exercise.becomes:
         remote.call(lab, "exercises.on_rank.go_on", name, verdict.solved, asked=f"to go on after {name}")
     if verdict.solved:
         with changed() as progress:
             progress["exercises"][name] = True
-    print(verdict.text)
+    print(verdict.text + defined_by(verdict.text))
+
+
+def show(name: str) -> Figure:
+    """Draw what the ranks did when the learner's function was checked last, in the last world of that check.
+
+    >>> labkit.show("swap")                     # a lane for each rank, an arrow for each message
+    Traceback (most recent call last):
+        ...
+    labkit.LabError: asked: to show what swap did
+    found: it has not run here yet
+    fix:   labkit.check("swap") first
+
+    LabError if there is no such exercise, or it was not checked in this kernel.
+    """
+    exercise_named(name)
+    if name not in _runs:
+        raise LabError(f"to show what {name} did", "it has not run here yet", f'labkit.check("{name}") first')
+    trace = _runs[name]
+    return trace.plot(f"{name} in a world of {trace.world_size}")
 
 
 def grade(lab: Lab, exercise: Exercise, seed: int | None = None) -> Verdict:
@@ -72,12 +104,17 @@ def grade(lab: Lab, exercise: Exercise, seed: int | None = None) -> Verdict:
             if lab.is_running():
                 lab.recover()  # half a conversation must not reach the next cell
             return Verdict(f"not solved yet: in a world of {size}, {problem}", seed=seed)
+    if too_large := exercise.sizes[len(sizes) :]:
+        so_far = f"right {_worlds(sizes)}, and " if sizes else ""
+        wanted = f"{so_far}to be tried {_worlds(too_large)}"
+        few = f"this lab has {len(lab)} rank{'s' * (len(lab) > 1)}: labkit.start({too_large[-1]})"
+        return Verdict(f"not solved yet: {wanted}; {few}", seed=seed)
     spent = f"\nin the world of {sizes[-1]}: {spent}" if spent else ""
     where = _worlds(sizes)
     return Verdict(f"solved: {exercise.name} is right on every rank, {where}{spent}", True, seed)
 
 
-def _worlds(sizes: list[int]) -> str:
+def _worlds(sizes: Sequence[int]) -> str:
     *most, last = map(str, sizes)
     return f"in worlds of {', '.join(most)} and {last}" if most else f"in a world of {last}"
 
@@ -100,6 +137,7 @@ def _try(lab: Lab, exercise: Exercise, size: int, seed: int) -> tuple[str, str]:
     """In one world: the problem and what was used of the limits; the first is "" if all is well."""
     with lab.trace() as trace:
         problem, left = _execute(lab, "run", exercise, size, seed)
+    _runs[exercise.name] = Trace(size, tuple(e for e in trace.events if e.rank < size))
     if not problem and any(limit.measure == "time" for limit in exercise.limits):
         problem, left = _execute(lab, "compete", exercise, size, seed)
     if problem:
@@ -107,21 +145,24 @@ def _try(lab: Lab, exercise: Exercise, size: int, seed: int) -> tuple[str, str]:
     asked = f"to check {exercise.name}"
     runs: list[Run] = remote.call(lab, "exercises.on_rank.last", asked=asked, targets=range(size))
     answers = Answers(_arguments(exercise, size, seed), [run.found for run in runs])
-    problem = exercise.judge(answers) or lost(trace) or left
+    problem = risky(runs) or exercise.judge(answers) or lost(trace) or unsent(runs)
+    problem = problem or changed_argument(runs) or left
     if not problem and (too_much := over(exercise, answers, trace, runs)):
         problem = f"every rank is right, but over budget: {too_much}"
+    if not problem and (too_little := under(exercise, answers, trace, runs)):
+        problem = f"the values are right, but not by the way that was asked for: {too_little}"
     return problem, used(exercise, answers, trace, runs)
 
 
 def _execute(lab: Lab, function: str, exercise: Exercise, size: int, seed: int) -> tuple[str, str]:
     """Run it as a cell, under a deadline: how it failed, and what it left under way; "" if not."""
     source = remote.as_cell(f"exercises.on_rank.{function}", exercise.name, size, seed)
-    with cell.interrupts_noted() as interrupted:
+    with interrupts_noted() as interrupted:
         result = remote.send_cell(lab[:], source)
         outcome = cell.follow(lab, result, DEADLINE, interrupted=interrupted)
     try:
         replace(outcome, left="").raise_for_failure()
-    except cell.CellError as error:
+    except CellError as error:
         return str(error).replace(source, f"labkit.check({exercise.name!r})"), ""  # what the learner called
     return "", outcome.left
 

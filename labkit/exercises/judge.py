@@ -51,6 +51,18 @@ def compare(expected: Values, *mistakes: Mistake, tolerance: float = 1e-4) -> Ca
     return judge
 
 
+def compare_rank_0(expected: Values, *mistakes: Mistake, tolerance: float = 1e-4) -> Callable[[Answers], str]:
+    """The same where only what rank 0 returns counts: `expected` and mistakes give one value."""
+
+    def alone(values: list) -> list:
+        return [values[0], *[0] * (len(values) - 1)]
+
+    judge = compare(
+        lambda arguments: [*expected(arguments), *[0] * (len(arguments) - 1)], *mistakes, tolerance=tolerance
+    )
+    return lambda answers: judge(Answers(answers.arguments, alone(answers.found)))
+
+
 def _known(answers: Answers, mistakes: tuple[Mistake, ...], wrong: list[int], tolerance: float) -> list[str]:
     """What the first mistake says that explains every wrong rank, or what can be said in general."""
     for mistake in mistakes:

@@ -18,6 +18,9 @@ class Run:
     found: object = None
     memory: int = 0  # bytes of tensors alive at once, beyond those that the call was given
     time: float = 0.0  # processor time over the solution's, both the best of several
+    risky: str = ""  # a request that makes values depend on chance: the rest of a sentence about the rank
+    unsent: str = ""  # the same of a message that may never have left
+    changed: str = ""  # an argument that it changed and should not have
 
 
 @dataclass(frozen=True)
@@ -33,10 +36,38 @@ def _collectives(trace: Trace, runs: list[Run]) -> int:
     return max(calls.values(), default=0)
 
 
+def _handed(trace: Trace) -> int:
+    """What the tensors hold that a rank passes to its collectives and sends."""
+    handed: Counter[int] = Counter()
+    for event in trace.events:
+        handed[event.rank] += event.bytes * (event.verb not in (COMPUTE, "recv"))
+    return max(handed.values(), default=0)
+
+
+_OF_A_RING = {"all_reduce": 2.0, "reduce_scatter": 1.0, "reduce_scatter_tensor": 1.0, "all_to_all": 1.0}
+"""How often what a rank passes leaves it, but for the part that stays: times (R - 1) / R."""
+
+
+def _sent(trace: Trace) -> float:
+    """What the busiest rank sends if collectives are rings, or send as much as those."""
+    sent: Counter[int] = Counter()
+    for event in trace.events:
+        ranks = max(1, len(event.peers))
+        if event.verb in _OF_A_RING:
+            sent[event.rank] += round(_OF_A_RING[event.verb] * event.bytes * (ranks - 1) / ranks)
+        elif event.verb.startswith("all_gather"):
+            sent[event.rank] += event.bytes * (ranks - 1)
+        elif event.verb not in (COMPUTE, "recv"):
+            sent[event.rank] += event.bytes
+    return max(sent.values(), default=0)
+
+
 MEASURES = {
     "messages": Measure("messages in all", lambda trace, runs: len(trace.messages)),
     "bytes": Measure("bytes sent by the busiest rank", lambda trace, runs: max(trace.bytes_sent)),
+    "sent": Measure("bytes sent, collectives as rings", lambda trace, runs: _sent(trace)),
     "steps": Measure("messages one after the other", lambda trace, runs: trace.steps),
+    "handed": Measure("bytes handed to calls by a rank", lambda trace, runs: _handed(trace)),
     "collectives": Measure("collective calls on each rank", _collectives),
     "memory": Measure("bytes of new tensors at once", lambda trace, runs: max(r.memory for r in runs)),
     "time": Measure("processor time over the solution's", lambda trace, runs: max(r.time for r in runs)),
@@ -50,6 +81,33 @@ def over(exercise: Exercise, answers: Answers, trace: Trace, runs: list[Run]) ->
         if amount > most:
             return f"{MEASURES[limit.measure].unit} {number(amount)}, limit {number(most)}\n{limit.why}"
     return ""
+
+
+def under(exercise: Exercise, answers: Answers, trace: Trace, runs: list[Run]) -> str:
+    """Of what too little was used for the work to have been done, in a sentence, or ""."""
+    for limit in exercise.limits:
+        least = limit.least(answers.arguments) if limit.least else 0
+        amount = MEASURES[limit.measure].of(trace, runs)
+        if amount < least:
+            unit = MEASURES[limit.measure].unit
+            return f"{unit} {number(amount)}, needed are {number(least)}\n{limit.too_little}"
+    return ""
+
+
+def risky(runs: list[Run]) -> str:
+    """The first rank whose values depend on chance, by a request not waited for; in a sentence, or ""."""
+    return next((f"rank {rank} {run.risky}" for rank, run in enumerate(runs) if run.risky), "")
+
+
+def unsent(runs: list[Run]) -> str:
+    """The first rank that does not wait for what it sends, in a sentence, or ""."""
+    return next((f"rank {rank} {run.unsent}" for rank, run in enumerate(runs) if run.unsent), "")
+
+
+def changed(runs: list[Run]) -> str:
+    """The first rank that has changed an argument which is its caller's, in a sentence, or ""."""
+    said = "every rank is right, but rank {} changed `{}`, which its caller goes on using: work on a copy"
+    return next((said.format(rank, run.changed) for rank, run in enumerate(runs) if run.changed), "")
 
 
 def used(exercise: Exercise, answers: Answers, trace: Trace, runs: list[Run]) -> str:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import time
-import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from types import CodeType
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from IPython import get_ipython
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_iter
 
+from labkit.algorithms.memory import Memory
 from labkit.exercises.catalogue import exercise_named
 from labkit.exercises.describe import Exercise
 from labkit.exercises.measure import Run
+from labkit.exercises.requests import followed
 
 REPEATS = 5
 """Calls of either function of which the fastest counts, where time is limited."""
@@ -28,18 +28,24 @@ _groups: dict[tuple[int, int], dist.ProcessGroup] = {}  # by default group and s
 
 def written(name: str) -> str:
     """What has become of the stub on this rank: "missing", "untouched" or "written"."""
-    function = get_ipython().user_ns.get(name)
+    names = get_ipython().user_ns
+    function = names.get(name)
     if not callable(function):
         return "missing"
-    stub: dict = {}
+    stub = dict(names)  # it may name a function as the default of a parameter
     exec(exercise_named(name).stub, stub)
-    code = getattr(function, "__code__", None)
-    return "untouched" if code and _meaning(code) == _meaning(stub[name].__code__) else "written"
+    return "untouched" if _meaning(function) == _meaning(stub[name]) else "written"
 
 
-def _meaning(code: CodeType) -> tuple:
-    constants = [c for c in code.co_consts if not hasattr(c, "co_code")]
-    return code.co_code, code.co_names, code.co_varnames, constants
+def _meaning(written: Any) -> Any:
+    """What a function or class does, to compare: its code, without the places that it was read from."""
+    if isinstance(written, CodeType):
+        names = written.co_names, written.co_varnames
+        return written.co_code, names, [_meaning(constant) for constant in written.co_consts]
+    if isinstance(written, type):
+        return {name: _meaning(part) for name, part in vars(written).items() if hasattr(part, "__func__")}
+    function = getattr(written, "__func__", written)
+    return _meaning(function.__code__) if hasattr(function, "__code__") else written
 
 
 def run(name: str, size: int, seed: int) -> None:
@@ -56,9 +62,13 @@ def run(name: str, size: int, seed: int) -> None:
         measures = {limit.measure for limit in exercise.limits}
         arguments = draw(exercise, size, seed)
         memory = Memory(arguments)
-        with memory if "memory" in measures else nullcontext():
-            result = names[name](*arguments)
-        _last = Run(_portable(exercise.answer(arguments, result)), memory.peak)
+        with followed() as requests, memory if "memory" in measures else nullcontext():
+            result = exercise.use(names[name], arguments)
+        before = draw(exercise, size, seed)
+        kept = {i: name for i, name in exercise.untouched.items() if i < len(arguments)}
+        changed = next((name for i, name in kept.items() if not same(arguments[i], before[i])), "")
+        found = _portable(exercise.answer(arguments, result))
+        _last = Run(found, memory.peak, 0.0, requests.risky, requests.unsent, changed)
 
 
 def compete(name: str, size: int, seed: int) -> None:
@@ -81,7 +91,7 @@ def compete(name: str, size: int, seed: int) -> None:
                 start = time.thread_time()
                 function(*arguments)
                 best[i] = min(best[i], time.thread_time() - start)
-        _last = Run(_last.found, _last.memory, best[0] / best[1])
+        _last = replace(_last, time=best[0] / best[1])
 
 
 def last() -> Run:
@@ -103,6 +113,19 @@ def draw(exercise: Exercise, size: int, seed: int) -> tuple:
     return exercise.given(torch.Generator().manual_seed(seed), size)[dist.get_rank()]
 
 
+def same(value: Any, before: Any) -> bool:
+    """Whether an argument is as it was: its numbers, its type and its length; of a module the weights."""
+    if torch.is_tensor(before):
+        return torch.is_tensor(value) and value.dtype == before.dtype and torch.equal(value, before)
+    if isinstance(before, torch.nn.Module):
+        return same(dict(value.state_dict()), dict(before.state_dict()))
+    if isinstance(before, dict):
+        return value.keys() == before.keys() and all(same(value[key], before[key]) for key in before)
+    if isinstance(before, (list, tuple)):
+        return len(value) == len(before) and all(map(same, value, before))
+    return value == before if isinstance(before, (int, float, str)) else True
+
+
 @contextmanager
 def world(size: int) -> Iterator[bool]:
     """Make the first `size` ranks the whole world: default group and `world_size`; who is in it gets True."""
@@ -121,37 +144,6 @@ def world(size: int) -> Iterator[bool]:
     finally:
         dist.group.WORLD = whole
         names.update(before)
-
-
-class Memory(TorchDispatchMode):
-    """Counts the bytes of tensors that operations make, while they live; those of `given` are not new."""
-
-    def __init__(self, given: Iterable[object] = ()) -> None:
-        super().__init__()
-        self.peak = self._now = 0
-        self._known = {t.untyped_storage()._cdata for t in tree_iter(given) if torch.is_tensor(t)}
-
-    def __torch_dispatch__(
-        self, function: Callable[..., Any], types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        result = function(*args, **(kwargs or {}))
-        for tensor in tree_iter(result):
-            if torch.is_tensor(tensor):
-                self._note(tensor.untyped_storage())
-        return result
-
-    def _note(self, storage: torch.UntypedStorage) -> None:
-        key, size = storage._cdata, storage.nbytes()
-        if key in self._known:
-            return
-        self._known.add(key)
-        self._now += size
-        self.peak = max(self.peak, self._now)
-        weakref.finalize(storage, self._forget, key, size)
-
-    def _forget(self, key: int, size: int) -> None:
-        self._known.discard(key)
-        self._now -= size
 
 
 def _portable(value: Any) -> Any:

@@ -3,8 +3,9 @@
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from IPython import get_ipython
@@ -79,19 +80,68 @@ def _write(path: Path, text: str) -> None:
     os.replace(draft, path)
 
 
-def progress() -> None:
-    """Print a row per lesson: exercises solved, predictions made, questions answered right.
+@dataclass(frozen=True)
+class Standing:
+    """How far the learner has come in a lesson: (done, of how many) of each part."""
 
-    Kept across kernels, in the folder that LABKIT_PROGRESS names or else in Jupyter's data folder.
-    """
+    number: str
+    title: str
+    exercises: tuple[int, int]
+    predictions: tuple[int, int]
+    questions: tuple[int, int]
+    touched: bool
+
+    @property
+    def done(self) -> bool:
+        """Whether every exercise is solved."""
+        return self.exercises[0] == self.exercises[1]
+
+    def __str__(self) -> str:
+        if self.done:
+            return "done"
+        return "{} of {} exercises".format(*self.exercises) if self.touched else ""
+
+
+def standings() -> tuple[Standing, ...]:
+    """How far the learner has come in each lesson."""
     from labkit.exercises.catalogue import LESSONS
 
     kept = read()
-    rows: list[tuple[str, ...]] = [("lesson", "", "exercises", "predictions", "questions")]
+    found = []
     for lesson in LESSONS:
         solved = [e.name in kept["exercises"] for e in lesson.exercises]
         said = [p.name in kept["predictions"] for p in lesson.predictions]
         right = [kept["questions"].get(n) == q.right for n, q in lesson.named_questions.items()]
-        counts = (f"{sum(done)} of {len(done)}" for done in (solved, said, right))
+        answered = [n in kept["questions"] for n in lesson.named_questions]
+        hinted = [e.name in kept["hints"] for e in lesson.exercises]
+        exercises, predictions, questions = ((sum(done), len(done)) for done in (solved, said, right))
+        touched = any([*solved, *said, *answered, *hinted])
+        found.append(Standing(lesson.number, lesson.title, exercises, predictions, questions, touched))
+    return tuple(found)
+
+
+def to_continue(found: Sequence[Standing]) -> Standing | None:
+    """The lesson to go on with: the last that was begun, else the first that follows; None if all is done."""
+    begun = [lesson for lesson in found if lesson.touched and not lesson.done]
+    last = max((place for place, lesson in enumerate(found) if lesson.touched), default=-1)
+    left = [lesson for lesson in [*found[last + 1 :], *found] if not lesson.done]
+    return begun[-1] if begun else next(iter(left), None)
+
+
+def progress() -> None:
+    """Print a row per lesson: exercises solved, predictions made, questions answered right; and what is next.
+
+    Kept across kernels, in the folder that LABKIT_PROGRESS names or else in Jupyter's data folder.
+    """
+    found = standings()
+    rows: list[tuple[str, ...]] = [("lesson", "", "exercises", "predictions", "questions")]
+    for lesson in found:
+        counts = (
+            "{} of {}".format(*part) for part in (lesson.exercises, lesson.predictions, lesson.questions)
+        )
         rows.append((lesson.number, lesson.title, *counts))
     print(aligned(rows))
+    following = to_continue(found)
+    print(
+        f"\nnext: lesson {following.number}, {following.title}" if following else "\nall exercises are solved"
+    )

@@ -1,6 +1,7 @@
 """What labkit says to a learner who predicts, answers, or asks for help."""
 
 import math
+import reprlib
 import textwrap
 
 from labkit import LabError
@@ -28,28 +29,44 @@ def predict(name: str, value: float | None = None, *, measured: float | None = N
         if said is None:
             print(f"you said no number; {found}")
         else:
-            print(f"you said {number(said)} {unit}, {found}: {_off(said, measured)}")
+            print(f"you said {number(said)} {unit}, {found}: {_off(said, measured, unit)}")
     elif value is None:
         print("no number yet: put yours in place of None and run the cell again")
     else:
-        if isinstance(value, (bool, str)) or not math.isfinite(value):
-            raise LabError(f"to note {value!r}", "that is no number", f'labkit.predict("{name}", 1.5)')
+        noted = _number(value)
+        if noted is None:
+            asked = f"to note {reprlib.repr(value)}"
+            raise LabError(asked, "that is no number", f'labkit.predict("{name}", 1.5)')
         with changed() as progress:
-            progress["predictions"][name] = float(value)
-        print(f"noted: {number(value)} {unit}. The lesson will measure it.")
+            progress["predictions"][name] = noted
+        print(f"noted: {number(noted)} {unit}. The lesson will measure it.")
 
 
-def _off(said: float, measured: float) -> str:
+def _number(value: object) -> float | None:
+    """A finite number as a float, or None."""
+    if isinstance(value, (bool, str, bytes)):
+        return None
+    try:
+        found = float(value)  # type: ignore[arg-type]  # whatever it is
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        return None
+    return found if math.isfinite(found) else None
+
+
+def _off(said: float, measured: float, unit: str) -> str:
     if said == measured:
         return "exactly"
+    if unit == "%":
+        points = number(abs(said - measured))
+        return f"{points} point{'s' * (points != '1')} too {'high' if said > measured else 'low'}"
     return f"off by {said / measured - 1:+.0%}" if measured else f"off by {said - measured:+.3g}"
 
 
 def ask(name: str, answer: str | None = None) -> None:
     """Print a multiple-choice question; with a letter as answer, whether it is right, and why.
 
-    >>> labkit.ask("02.3", "b")
-    02.3  (b) 18: right. 2(R - 1): nine to the root, nine back.
+    >>> labkit.ask("02.3", "a")
+    02.3  (a) 18: right. 2(R - 1): nine to the root, nine back.
 
     LabError if there is no such question or letter.
     """
@@ -64,7 +81,7 @@ def ask(name: str, answer: str | None = None) -> None:
     letter = str(answer).strip(" ()").lower()
     if letter not in choices:
         fix = f"one of {', '.join(choices)}"
-        raise LabError(f"answer {answer!r} to question {name}", "there is no such choice", fix)
+        raise LabError(f"answer {reprlib.repr(answer)} to question {name}", "there is no such choice", fix)
     with changed() as progress:
         progress["questions"][name] = letter
     verdict = "right" if letter == question.right else "no"

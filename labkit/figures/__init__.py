@@ -4,6 +4,7 @@
 is in the file of its name.
 
 timeline            who computed, communicated and waited when
+touch/              the same as a page that can be zoomed and says what each bar is
 finding             the title of a timeline, computed from the trace
 spans               what a rank did when, as spans that do not overlap
 looks               how each kind of time is drawn
@@ -19,6 +20,7 @@ curves              loss and accuracy of several runs
 latency_bandwidth   time of a message against its size
 lessons/            figures that one lesson needs
 style               a colour per rank, grey for waiting, fonts and sizes
+watched             whether somebody looks, so that a figure may move and answer
 units               seconds and bytes in units that a reader can say
 """
 

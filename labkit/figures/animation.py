@@ -1,37 +1,71 @@
-"""An algorithm step by step, one step at a time: `steps` with buttons."""
+"""An algorithm step by step, one step at a time: `steps` as a moving picture."""
 
-from matplotlib.animation import FuncAnimation
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import BytesIO
+
+from matplotlib.figure import Figure
+from PIL import Image
 
 from labkit.figures.cells import rule, sheet
 from labkit.figures.steps import BELOW, LEFT, RIGHT, State, draw_state
 from labkit.figures.style import LETTERS_PER_INCH, in_style
 
 CELL, WIDEST = 0.5, 6.5  # inches
-SECONDS = 1.2
+SECONDS, AT_THE_END = 1.2, 3.0
+DOTS_PER_INCH = 72
 
 
-@in_style
-def animation(states: list[State], title: str) -> FuncAnimation:
-    """A frame per state. Show it with `HTML(animation(states, title).to_jshtml(default_mode="once"))`.
+@dataclass(frozen=True)
+class Animation:
+    """A picture (APNG) that plays by itself, without a script: also in a notebook that is not trusted."""
 
-    That is a picture per step, about 10 kB each; a page without scripts shows nothing of it: draw
-    `steps` beside it.
-    """
-    ranks, chunks = len(states[0].cells), max(len(row) for row in states[0].cells)
-    cell = min(CELL, WIDEST / (LEFT + chunks + RIGHT))
-    above = 0.35 / cell
-    made, axes = sheet(
-        title, LEFT + chunks + RIGHT, above + ranks + BELOW, cell, len(title) / LETTERS_PER_INCH
-    )
-    made.set_dpi(72)
-    limits = axes.get_xlim()[1], axes.get_ylim()[0]
+    states: Sequence[State]
+    title: str
 
     @in_style
-    def draw(number: int) -> None:
-        axes.clear()
-        rule(axes, *limits)
-        draw_state(axes, states[number], LEFT, above, cell)
+    def frame(self, number: int) -> Figure:
+        """The figure of one state."""
+        ranks, chunks = len(self.states[0].cells), max(len(row) for row in self.states[0].cells)
+        cell = min(CELL, WIDEST / (LEFT + chunks + RIGHT))
+        above = 0.35 / cell
+        width, height = LEFT + chunks + RIGHT, above + ranks + BELOW
+        made, axes = sheet(self.title, width, height, cell, len(self.title) / LETTERS_PER_INCH)
+        made.set_dpi(DOTS_PER_INCH)
+        rule(axes, axes.get_xlim()[1], axes.get_ylim()[0])
+        draw_state(axes, self.states[number], LEFT, above, cell)
+        return made
 
-    return FuncAnimation(
-        made, draw, frames=len(states), interval=1000 * SECONDS, repeat=False, init_func=lambda: None
-    )
+    def png(self) -> bytes:
+        """All states, one after the other, again and again."""
+        frames = [_image(self.frame(number)) for number in range(len(self.states))]
+        shown = [1000 * SECONDS] * (len(frames) - 1) + [1000 * AT_THE_END]
+        file = BytesIO()
+        frames[0].save(
+            file, "png", save_all=True, append_images=frames[1:], duration=shown, loop=0, optimize=True
+        )
+        return file.getvalue()
+
+    def description(self) -> str:
+        """The alternative text: what is to be seen, and the names of the steps."""
+        return f"Animation: {self.title} ({', '.join(dict.fromkeys(state.name for state in self.states))})"
+
+    def __repr__(self) -> str:
+        return self.description()
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> tuple[dict, dict]:
+        picture = base64.b64encode(self.png()).decode()
+        told = {"image/png": picture, "text/plain": self.description()}
+        return told, {"image/png": {"alt": self.description()}}
+
+
+def animation(states: Sequence[State], title: str) -> Animation:
+    """A frame per state; a cell that ends in it shows it. What moves cannot be printed: draw `steps` too."""
+    return Animation(tuple(states), title)
+
+
+def _image(made: Figure) -> Image.Image:
+    file = BytesIO()
+    made.savefig(file, format="png", dpi=DOTS_PER_INCH)
+    return Image.open(file).convert("RGB").quantize(64)

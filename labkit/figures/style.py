@@ -7,14 +7,18 @@ Figures are opaque white on purpose, under dark themes too: a colour must not ch
 the theme, and black text on white is legible in both.
 """
 
+from collections.abc import Callable
+from io import BytesIO
 from textwrap import fill
-from typing import Any
+from typing import Any, cast
 
 import matplotlib.pyplot as plt
 import matplotlib.style
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.typing import ColorType
+
+from labkit.figures.watched import somebody_watches
 
 RANK_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")
 WAIT = "#E2E2E2"
@@ -37,7 +41,6 @@ _STYLE = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "legend.frameon": False,
-    "animation.embed_limit": 2,  # MB
 }
 
 in_style = matplotlib.style.context(["default", _STYLE])
@@ -49,10 +52,23 @@ class CourseFigure(Figure):
 
     draw = in_style(Figure.draw)
     savefig = in_style(Figure.savefig)
+    page: Callable[[bytes], str] | None = None
+    """HTML of its own that says the same, around a picture for where that is not shown."""
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> tuple[dict, dict]:
-        """For a notebook: what is said of the picture where it cannot be seen, beside the picture itself."""
-        return {"text/plain": description(self)}, {"image/png": {"alt": description(self)}}
+        """For a notebook: what is said of the picture where it cannot be seen, beside the picture itself.
+
+        Where somebody watches, and there is one, also the page that can be touched.
+        """
+        told = {"text/plain": description(self)}
+        if self.page and somebody_watches():
+            told["text/html"] = self.page(self._png())
+        return told, {"image/png": {"alt": description(self)}}
+
+    def _png(self) -> bytes:
+        file = BytesIO()
+        self.savefig(file, format="png")
+        return file.getvalue()
 
 
 def rank_colour(rank: int) -> str:
@@ -100,12 +116,13 @@ def linear_rgb(colour: ColorType) -> tuple[float, ...]:
 @in_style
 def figure(
     title: str, *, width: float = 7.0, height: float = 3.0, rows: int = 1, columns: int = 1, **grid: Any
-) -> tuple[Figure, Any]:
+) -> tuple[CourseFigure, Any]:
     """A figure and its axes, or an array of them, in the course's style; the title states the finding.
 
     Sizes are in inches. What else is given goes to `Figure.subplots`.
     """
-    made = plt.figure(figsize=(width, height), layout="constrained", FigureClass=CourseFigure)
+    size = (width, height)
+    made = cast(CourseFigure, plt.figure(figsize=size, layout="constrained", FigureClass=CourseFigure))
     axes = made.subplots(rows, columns, **grid)
     made.suptitle(fill(title, int(width * LETTERS_PER_INCH)), x=0.01, ha="left", fontsize=12)
     plt.close(made)  # or a notebook would show it twice: as the cell's value and as an open figure

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection
-from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
 from labkit.figures.finding import finding
 from labkit.figures.looks import legend, look
 from labkit.figures.spans import KINDS, Span, by_rank, extent, is_timed, merged, spans, tracks
-from labkit.figures.style import WAIT, figure, half_opaque, in_style, rank_colour
+from labkit.figures.style import WAIT, CourseFigure, figure, half_opaque, in_style, rank_colour
 from labkit.figures.units import unit
 from labkit.trace.event import Event
 
@@ -30,7 +29,7 @@ LETTER = 0.07  # inches: the width of one in a bar
 
 
 @in_style
-def timeline(trace: Trace, title: str | None = None) -> Figure:
+def timeline(trace: Trace, title: str | None = None) -> CourseFigure:
     """Draw a trace. Returns a Figure.
 
     Compute has the colour of the rank, communication the same half-opaque, waiting is pale grey. Where

@@ -3,7 +3,18 @@
 session     the one lab of a notebook, which `start` makes or gives back
 lab         a running set of ranks, which runs cells, restarts and stops
 px          %%px
+targets     what may stand after its --targets
+stub        %%px where there are no ranks
+numbering   the number that stands beside a cell
+help        completion and inspection in its cells
+meanwhile   the same while one of them runs
+debugging   %debug
+conversation  what is typed to ranks that have stopped in pdb
+stopped     processes that are stopped and live
 cell        one cell, from sending it to its end
+outcome     what ranks have said in it, and how it ended
+last        the result of the last one, shown again
+mending     ranks that can be used again after it
 leftovers   what a cell has left under way, in words
 diagnosis   who waits for whom, can it ever end, and the sentence that says so
 remote      calls, interrupts and questions, which reach ranks beside cells

@@ -1,17 +1,32 @@
 """From every rank's state to a diagnosis: who waits for whom, and can it ever end? Pure.
 
-A rank is *live* if it computes, or waits for something that a live rank can still give. What is
-left waits for ever. That is a verdict only when no rank computes any more and nothing has moved
-for a while: a straggler is no fault.
+A rank is *live* if it computes, has stopped in a debugger, or waits for something that a live rank can
+still give. What is left waits for ever. That is a verdict only when no rank computes any more and nothing
+has moved for a while: a straggler is no fault.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
-from labkit.rank.protocol import ABSENT, COMPUTING, FINISHED, RAISED, RECEIVES, SENDS, WAITING, State, ranks
+from labkit.rank.protocol import (
+    ABSENT,
+    ANY_TAG,
+    COMPUTING,
+    FINISHED,
+    RAISED,
+    RECEIVES,
+    SENDS,
+    STOPPED,
+    WAITING,
+    State,
+    ranks,
+)
 
 PATIENCE = 1.0
 """Seconds for which nothing must have moved before a verdict."""
+STALLED = 5.0
+"""Seconds for which ranks of one machine must have waited for one another, and all rested, before another."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +40,7 @@ class Diagnosis:
 def stuck(states: Sequence[State]) -> tuple[State, ...]:
     """The waiting states that no live rank can ever satisfy."""
     by_rank = {s.rank: s for s in states}
-    live = {s.rank for s in states if s.doing == COMPUTING}
+    live = {s.rank for s in states if s.doing in (COMPUTING, STOPPED)}
     waiting = [s for s in states if s.doing == WAITING]
     while True:
         freed = {s.rank for s in waiting if s.rank not in live and _can_end(s, by_rank, live)}
@@ -43,21 +58,38 @@ def diagnose(states: Sequence[State]) -> Diagnosis | None:
 
 
 class Watch:
-    """Looks again and again, and gives a verdict once nothing has moved for PATIENCE seconds."""
+    """Looks again and again, and gives a verdict once nothing has moved for PATIENCE seconds.
 
-    def __init__(self, patience: float = PATIENCE):
-        self._patience = patience
+    Where all have called what the others wait for and it does not end, as with sizes that differ, it takes
+    STALLED seconds; `one_machine`, since between hosts much may be on its way while all processes rest.
+    """
+
+    def __init__(self, patience: float = PATIENCE, stalled: float = STALLED, one_machine: bool = True):
+        self._patience, self._stalled = patience, stalled if one_machine else inf
         self._seen: tuple = ()
         self._since = 0.0
 
     def look(self, states: Sequence[State], now: float) -> Diagnosis | None:
         """A diagnosis if no rank computes and every waiting rank has been stuck long enough."""
-        held = stuck(states)
+        held, waiting = stuck(states), [s for s in states if s.doing == WAITING]
+        resting = bool(waiting) and all(s.rests for s in waiting)
         seen = tuple(replace(s, place="") for s in states)
-        if not held or any(s.doing == COMPUTING for s in states) or seen != self._seen:
+        if (
+            not (held or resting)
+            or any(s.doing in (COMPUTING, STOPPED) for s in states)
+            or seen != self._seen
+        ):
             self._seen, self._since = seen, now
             return None
-        return diagnose(states) if now - self._since >= self._patience else None
+        if held:
+            return diagnose(states) if now - self._since >= self._patience else None
+        return _stalled(waiting) if now - self._since >= self._stalled else None
+
+
+def _stalled(waiting: Sequence[State]) -> Diagnosis:
+    """Of ranks that have all called what the others need."""
+    why = "nothing moves, though all have called: do the tensors differ in size or dtype?"
+    return Diagnosis(tuple(s.rank for s in waiting), "\n".join([why, *_waits(waiting)]))
 
 
 def _can_end(s: State, by_rank: dict[int, State], live: set[int]) -> bool:
@@ -69,10 +101,14 @@ def _can_end(s: State, by_rank: dict[int, State], live: set[int]) -> bool:
 
 def _meets(s: State, peer: State | None) -> bool:
     """Whether a send and a receive match, so that they are only on their way."""
-    if peer is None or peer.doing != WAITING or s.tag != peer.tag or s.group != peer.group:
+    if peer is None or peer.doing != WAITING or not _tags_meet(s.tag, peer.tag) or s.group != peer.group:
         return False
     opposite = RECEIVES if s.verb in SENDS else SENDS
     return peer.verb in opposite and (not peer.peers or s.rank in peer.peers)
+
+
+def _tags_meet(one: int, other: int) -> bool:
+    return one == other or ANY_TAG in (one, other)
 
 
 def _has_entered(s: State, peer: State | None) -> bool:

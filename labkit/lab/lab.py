@@ -1,7 +1,6 @@
 """A lab is a running set of ranks: run cells on it, give it new ranks, stop it."""
 
 import atexit
-import time
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, suppress
 
@@ -13,32 +12,32 @@ from labkit.lab.compare import compare
 from labkit.lab.display.comparison import Comparison
 from labkit.lab.display.tables import ranks_html, ranks_text
 from labkit.lab.display.view import View
-from labkit.lab.tracing import Last, traced
-from labkit.launch import cause_of_death, keeper, processes, shared
+from labkit.lab.last import Last
+from labkit.lab.stopped import Stopped
+from labkit.lab.tracing import traced
+from labkit.launch import cause_of_death, shared
 from labkit.launch.engines import Engines
+from labkit.launch.interrupts import interrupts_held
 from labkit.launch.ranks import Rank
 from labkit.launch.spare import Spare
 from labkit.rank.protocol import Leftover
 from labkit.simulate.network import Network
 from labkit.trace import Trace
 
-STOPPED_FOR = 1.0
-"""Seconds for which a process must have been stopped before that is told."""
-
 
 class Lab:
     """Running ranks, as `labkit.start` returns them. `lab[1]` and `lab[:]` are ipyparallel views."""
 
-    def __init__(self, plan: launch.Plan) -> None:
+    def __init__(self, plan: launch.Plan, take: bool = False) -> None:
         self.plan = plan
         self.ranks: tuple[Rank, ...] = ()
         self.last, self.is_traced = Last(), False
         self.spare = Spare()
         self._engines: Engines | None = None
         self._ended = ""
-        self._awake = 0.0
+        self._stopped = Stopped()
         self.tiles: View | None = None
-        self._start()
+        self._start(take)
 
     def __len__(self) -> int:
         return len(self.ranks)
@@ -74,26 +73,13 @@ class Lab:
         if self._engines is None:
             raise LabError("a cell on the ranks", self._ended, "lab.restart()")
         if self.is_running():
-            self._require_awake()
+            self._stopped.refuse(self.ranks, self._engines.folder)
             return
         folder = self._engines.folder
         cause = shared.ended_elsewhere(folder) or cause_of_death.cause_of_death(self.plan, folder, self.ranks)
         self._end()
         self._ended = cause
         raise LabError("a cell on the ranks", cause, "lab.restart(); what cells defined is lost")
-
-    def _require_awake(self) -> None:
-        """LabError if a process of the lab has been stopped for a while, as by SIGSTOP; nothing is ended."""
-        named = {str(r): r.process() for r in self.ranks} | keeper.vital(self._engines.folder)
-        stopped = {name: process for name, process in named.items() if processes.is_stopped(process)}
-        if not stopped:
-            self._awake = time.monotonic()
-        elif time.monotonic() - self._awake > STOPPED_FOR:
-            found = f"{' and '.join(stopped)} {'is' if len(stopped) == 1 else 'are'} stopped (SIGSTOP)"
-            pids = " ".join(str(process.pid) for process in stopped.values() if process)
-            raise LabError(
-                "a cell on the ranks", found, f"in a terminal: kill -CONT {pids}; or lab.restart()"
-            )
 
     def take_over(self) -> None:
         """Make the ranks this notebook's: whatever they run is interrupted, their namespaces are emptied.
@@ -108,13 +94,23 @@ class Lab:
         remote.call(self, "clean", asked="empty namespaces")
         px.register(self)
 
-    def restart(self, ranks: int | None = None) -> "Lab":
-        """Replace the ranks by new ones, of another count if asked. What cells defined is lost."""
+    def restart(self, ranks: int | None = None, *, take: bool = False) -> "Lab":
+        """Replace the ranks by new ones, of another count if asked. What cells defined is lost.
+
+        LabError if another notebook runs a cell on them, which only `take=True` ends.
+        """
         plan = self.plan if ranks is None else launch.resized(self.plan, ranks)
+        if not take:
+            self.require_leave()
         self._end()
         self.plan = plan
-        self._start()
+        self._start(take)
         return self
+
+    def require_leave(self) -> None:
+        """LabError if another notebook runs a cell on the ranks."""
+        if self._engines is not None:
+            shared.require_leave(self._engines.folder, self.plan, remote.under_way)
 
     def interrupt(self, targets: Collection[int] | None = None) -> None:
         """Raise KeyboardInterrupt in what these ranks run (default: all). Idle ranks ignore it."""
@@ -139,15 +135,20 @@ class Lab:
         """
         return traced(self)
 
-    def network(self, bandwidth: str | None = None, latency: str | None = None) -> Network | None:
-        """Slow all messages between ranks down; without limits, no longer. Lesson 05.
+    def network(
+        self, bandwidth: str | None = None, latency: str | None = None, *, ranks_per_host: int = 1
+    ) -> Network | None:
+        """Slow messages between ranks down; without limits, no longer. Lesson 05.
 
         `lab.network(bandwidth="100Mbit/s", latency="1ms")` puts a token bucket on each rank's way out and
         in, and runs collectives as schedules of messages: all_reduce, all_gather and reduce_scatter as a
-        ring, broadcast, reduce and barrier as a tree; others raise a LabError. It never makes messages
-        faster. Returns the limits, for `labkit.simulate`; None without. LabError for a backend but "mpi".
+        ring, broadcast, reduce and barrier as a tree; others raise a LabError. Asynchronous ones in a
+        ring move while their rank computes. With `ranks_per_host=2` ranks 0 and 1 are as on one host, and 2
+        and 3: what stays on a host is not held back; what leaves it takes its rank's own link. It never
+        makes messages faster. Returns the limits, for `labkit.simulate`; None without. LabError for a
+        backend but "mpi".
         """
-        return network.limit(self, bandwidth, latency)
+        return network.limit(self, bandwidth, latency, ranks_per_host)
 
     def stop(self) -> None:
         """End every process of this lab. A second call does nothing."""
@@ -163,7 +164,7 @@ class Lab:
     def view(self) -> View:
         """A tile per rank: state, host, memory, and what it waits for, updated while cells run.
 
-        In JupyterLab a widget; right-click it, "Create New View for Output", to have it at the side.
+        In JupyterLab a widget; right-click it, *Create New View for Cell Output*, to have it at the side.
         """
         self.tiles = self.tiles or View(self)
         return self.tiles
@@ -184,14 +185,15 @@ class Lab:
 
     def _end(self) -> None:
         """End the ranks; the spare ones stay."""
-        engines, self._engines = self._engines, None
-        self._ended = "this lab is stopped"
-        if engines is not None:
-            engines.stop()
+        with interrupts_held():
+            engines, self._engines = self._engines, None
+            self._ended = "this lab is stopped"
+            if engines is not None:
+                engines.stop()
 
-    def _start(self) -> None:
+    def _start(self, take: bool = False) -> None:
         with shared.one_at_a_time():
-            found = shared.find(self.plan)
+            found = shared.find(self.plan, None if take else remote.under_way)
             if found:
                 self._engines, self.ranks = found
             else:

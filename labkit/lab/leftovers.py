@@ -1,11 +1,12 @@
 """What a cell has left under way, in words. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from labkit.rank.protocol import Leftover, ranks
+from labkit.rank.protocol import Leftover, ranks, tells_calls
 
 KEEP = "--keep-pending"
 """The option of %%px with which a cell may leave what it likes to the next one."""
+_NONE = "no new_group", ""
 _MEANT = f"%%px {KEEP} leaves it to the next cell"
 
 
@@ -21,12 +22,25 @@ def discarded(backend: str, what: str = "") -> str:
 
 
 def notes(left: Sequence[Leftover]) -> str:
-    """A line for each collective that has ended, but only after the cell: there its result was not ready.
+    """A line for each operation that has ended, though nobody waited."""
+    return "\n".join(_lines([x for x in left if not (x.fate or x.waited)]))
 
-    Messages are left out: whether a send has ended in its cell is a matter of luck, and without effect.
-    """
-    late = [x for x in left if not x.fate and not x.is_message()]
-    return "\n".join(_lines(late))
+
+def groups(made: Mapping[int, Sequence[tuple[str, str]]]) -> str:
+    """What is wrong with the groups that ranks made, as what and where; "" if all made the same."""
+    most = max(map(len, made.values()))
+    for number in range(most):
+        calls = {rank: mine[number] if number < len(mine) else _NONE for rank, mine in made.items()}
+        if len({what for what, _ in calls.values()}) > 1:
+            who: dict[str, list[int]] = {}
+            for rank, (what, place) in calls.items():
+                who.setdefault(f"{what}{place and f' ({place})'}", []).append(rank)
+            rule = "every rank calls new_group for every group, its members or not, in the same order"
+            return "\n".join(
+                [f"the ranks made different groups; {rule}"]
+                + [f"{ranks(of)}: {call}" for call, of in who.items()]
+            )
+    return ""
 
 
 def _lines(left: Sequence[Leftover]) -> list[str]:
@@ -42,7 +56,9 @@ def _lines(left: Sequence[Leftover]) -> list[str]:
 
 
 def _sentence(x: Leftover) -> str:
-    if "at the cell, line" in x.fate and not x.is_message():
-        return f"a collective that was never waited for differs:\n       {x.fate}"
     place = f" ({x.place})" if x.place else ""
-    return f"{x.what} was never waited for; {x.fate or 'it has ended only after the cell'}{place}"
+    if x.waited:
+        return f"{x.what}: {x.fate}{place}"
+    if tells_calls(x.fate) and not x.is_message():
+        return f"a collective that was never waited for differs:\n       {x.fate}"
+    return f"{x.what} was never waited for{x.fate and '; ' + x.fate}{place}"

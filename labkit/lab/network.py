@@ -26,15 +26,19 @@ def network(bandwidth: str | None = None, latency: str | None = None) -> Network
     )
 
 
-def limit(lab: Reachable, bandwidth: str | None, latency: str | None) -> Network | None:
+def limit(lab: Reachable, bandwidth: str | None, latency: str | None, ranks_per_host: int) -> Network | None:
     """Hold the messages of a lab's ranks back, as `Lab.network` promises."""
     wanted = network(bandwidth, latency)
+    if type(ranks_per_host) is not int or ranks_per_host < 1:
+        asked = f"a network of hosts with {ranks_per_host!r} ranks"
+        raise LabError(asked, "that is no number of ranks", "1: every rank has a host of its own")
     lab.require_running()
     others = {r.backend for r in lab.ranks} - {"mpi"}
     if others:
         found = f"the backend is {', '.join(sorted(others))}: its messages cannot be held back"
         raise LabError("a slower network", found, 'labkit.start(backend="mpi")')
-    remote.call(lab, "limit_network", wanted.bandwidth, wanted.alpha, asked="a slower network")
+    limits = wanted.bandwidth, wanted.alpha, ranks_per_host
+    remote.call(lab, "limit_network", *limits, asked="a slower network")
     return wanted if bandwidth or latency else None
 
 

@@ -6,9 +6,10 @@ All options of ipyparallel's magic are accepted. Four have nothing left to choos
 and `--signal-on-interrupt` (it is SIGINT, and then labkit's verdict).
 """
 
-import ast
-import re
-from contextlib import AbstractContextManager, nullcontext
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from typing import Protocol
 
 from ipyparallel import AsyncResult, DirectView
@@ -20,19 +21,27 @@ from IPython.display import display
 
 from labkit import LabError
 from labkit.lab import cell as cells
-from labkit.lab import leftovers
+from labkit.lab import debugging, help, leftovers, meanwhile, numbering, remote
 from labkit.lab.display.live import Live, Tiles
+from labkit.lab.last import Last
+from labkit.lab.mending import Mendable
+from labkit.lab.outcome import Outcome
 from labkit.lab.remote import send_cell
+from labkit.lab.targets import targets
+from labkit.launch.interrupts import interrupts_noted
+from labkit.rank.protocol import numbered
 from labkit.trace import Trace
 
 
-class Runnable(cells.Mendable, Protocol):
+class Runnable(Mendable, Protocol):
     """What of a lab it takes to run cells on it, and to show them."""
+
+    last: Last
 
     @property
     def tiles(self) -> Tiles | None: ...
 
-    def __getitem__(self, targets: slice) -> DirectView: ...
+    def __getitem__(self, targets: slice | list[int]) -> DirectView: ...
 
     def trace(self) -> AbstractContextManager[Trace]: ...
 
@@ -40,13 +49,16 @@ class Runnable(cells.Mendable, Protocol):
 class PxMagics(ParallelMagics):
     """ipyparallel's magics, in rank order; a cell that cannot end is ended, with the reason."""
 
+    view: DirectView
+
     def __init__(self, shell: InteractiveShell, lab: Runnable) -> None:
         view = lab[:]
         view.block = True
         super().__init__(shell, view)
         self.lab = lab
-        self._deadline: float | None = None
-        self._traced = self._keep = False
+        self._asked: Namespace | None = None
+        self._sent: list[AsyncResult] = []  # with --noblock, and nobody has seen their ends
+        self.magics["line"]["debug"] = self.debug
 
     @magic_arguments.magic_arguments()
     @exec_args
@@ -57,14 +69,17 @@ class PxMagics(ParallelMagics):
         leftovers.KEEP, action="store_true", help="the next cell gets what is under way"
     )
     @magic_arguments.argument("--trace", action="store_true", help="draw who sent what to whom, and when")
+    @magic_arguments.argument(
+        "--races", action="store_true", help="tell of receives from any rank that it is luck what they get"
+    )
+    @magic_arguments.argument("--pdb", action="store_true", help="stop in pdb where a rank raises an error")
     def cell_px(self, line: str = "", cell: str | None = None) -> AsyncResult | None:
         """Run the cell on every rank, or on those of --targets."""
-        asked = magic_arguments.parse_argstring(self.cell_px, line)
-        self._deadline, self._traced, self._keep = asked.deadline, asked.trace, asked.keep_pending
+        self._asked = magic_arguments.parse_argstring(self.cell_px, line)
         try:
             return super().cell_px(line, cell)
         finally:
-            self._deadline, self._traced, self._keep = None, False, False
+            self._asked = None
 
     def parallel_execute(
         self, cell: str, block: bool | None = None, save_name: str | None = None, **options: object
@@ -73,70 +88,114 @@ class PxMagics(ParallelMagics):
         self.lab.require_running()
         if block is None:
             block = self.view.block
-        if self._traced and not block:
+        asked = self._asked or Namespace(
+            deadline=None, trace=False, races=False, keep_pending=False, pdb=False
+        )
+        if self._asked:  # else it is of %px, somewhere in a cell
+            cell = numbered(cell, numbering.number(self.shell))
+        recorded = asked.trace or asked.races
+        if (recorded or asked.pdb) and not block:
+            option = "--trace" if asked.trace else "--races" if asked.races else "--pdb"
             raise LabError(
-                "--trace with --noblock", "nobody waits for the cell's end", "leave one of them out"
+                f"{option} with --noblock", "nobody waits for the cell's end", "leave one of them out"
             )
+        if block:
+            self._end_earlier()
         live = Live(tiles=self.lab.tiles)
-        with self.lab.trace() if self._traced else nullcontext() as trace:
-            with cells.interrupts_noted() as interrupted:  # half a send would leave ranks in different cells
+        self.lab.last = replace(self.lab.last, outcome=None)
+        with (
+            self.lab.trace() if recorded else nullcontext() as trace,
+            self._post_mortem() if asked.pdb else nullcontext(),
+        ):
+            with interrupts_noted() as interrupted:  # half a send would leave ranks in different cells
                 result = self.last_result = send_cell(self.view, cell)
                 if save_name:
                     self.shell.user_ns[save_name] = result
                 if not block:
+                    self._sent += [] if asked.keep_pending else [result]
                     return result
-                outcome = cells.follow(self.lab, result, self._deadline, live.look, interrupted, self._keep)
-        self._finish(live, outcome, trace)
+                with meanwhile.answered(self.shell):
+                    outcome = cells.follow(
+                        self.lab, result, asked.deadline, live.look, interrupted, asked.keep_pending
+                    )
+        if asked.races and trace is not None:
+            outcome = replace(
+                outcome, notes="\n".join(filter(None, [outcome.notes, *map(str, trace.races())]))
+            )
+        self._finish(live, outcome, trace if asked.trace else None)
         return None
 
-    def _eval_target_str(self, text: str) -> list[int]:
-        """The ranks that --targets names; ipyparallel would run the text as Python."""
-        return targets(text, len(self.view.client.ids))
+    def ranks(self, named: str) -> list[int]:
+        """The ranks that the text after --targets names. Else LabError."""
+        return targets(named, len(self.view.client.ids))
+
+    _eval_target_str = ranks  # ipyparallel would run the text as Python
+
+    @property
+    def options(self) -> ArgumentParser:
+        """What the line of %%px is read with."""
+        return self.cell_px.parser
 
     def result(self, line: str = "") -> AsyncResult | None:
         """%pxresult: wait for the last cell sent with --noblock and show its outcome."""
         if self.last_result is None:
             return super().result(line)
+        self._sent = [sent for sent in self._sent if sent is not self.last_result]
         live = Live(tiles=self.lab.tiles)
-        with cells.interrupts_noted() as interrupted:
+        with interrupts_noted() as interrupted, meanwhile.answered(self.shell):
             outcome = cells.follow(self.lab, self.last_result, None, live.look, interrupted)
         self._finish(live, outcome)
         return None
 
-    def _finish(self, live: Live, outcome: cells.Outcome, trace: Trace | None = None) -> None:
+    def debug(self, line: str = "") -> None:
+        """%debug, without labkit's own frames."""
+        debugging.debug(self.shell, line)
+
+    @contextmanager
+    def _post_mortem(self) -> Iterator[None]:
+        """Ranks stop in pdb where their cell raises an error."""
+
+        def wanted(yes: bool) -> None:
+            remote.call(self.lab, "rank.debugger.post_mortem", yes, asked="%%px --pdb")
+
+        wanted(True)
+        try:
+            yield
+        finally:
+            if self.lab.is_running():
+                wanted(False)
+
+    def _end_earlier(self) -> None:
+        """Follow to its end what the same ranks run first, sent with --noblock; what it leaves is told."""
+        mine = set(self.view.client._build_targets(self.view.targets)[1])
+        before = [result for result in self._sent if mine & set(result._targets)]
+        self._sent = [result for result in self._sent if result not in before]
+        if not before:
+            return
+        last = {rank: child for r in before for rank, child in zip(r._targets, r._children, strict=True)}
+        together = AsyncResult(self.view.client, list(last.values()), targets=list(last))
+        with interrupts_noted() as interrupted:
+            outcome = cells.follow(self.lab, together, interrupted=interrupted)
+        if interrupted.is_set():
+            outcome.raise_for_failure()
+        if self.view.client is not self.lab.client:  # the ranks are new
+            self.view = self.lab[self.view.targets]
+            self.view.block = True
+        if trouble := "\n".join(filter(None, [outcome.stopped, outcome.left, outcome.after])):
+            display({"text/plain": f"what was sent with --noblock: {trouble}"}, raw=True)
+
+    def _finish(self, live: Live, outcome: Outcome, trace: Trace | None = None) -> None:
+        self.lab.last = replace(self.lab.last, outcome=outcome)
         live.finish(outcome.said, outcome.notes)
         if trace is not None and trace.events:
             display(trace.plot())
         outcome.raise_for_failure()
 
 
-def targets(text: str, world_size: int) -> list[int]:
-    """The ranks that a text names: all, one, several, or a slice. Else LabError.
-
-    >>> targets("1:", 4), targets("0,-1", 4), targets("all", 4)
-    ([1, 2, 3], [0, 3], [0, 1, 2, 3])
-    """
-    everyone = range(world_size)
-    part = re.fullmatch(r"\[?(-?\d*):(-?\d*)(?::(-?\d*))?\]?", text.replace(" ", ""))
-    try:
-        if text == "all":
-            return list(everyone)
-        if part:
-            found = list(everyone[slice(*(int(bound) if bound else None for bound in part.groups()))])
-        else:
-            named = ast.literal_eval(text.strip())
-            found = [everyone[rank] for rank in (named if isinstance(named, tuple | list) else [named])]
-    except (ValueError, SyntaxError, TypeError, IndexError):
-        found = []
-    if not found:
-        there = "rank 0 alone" if world_size == 1 else f"ranks 0 to {world_size - 1}"
-        fix = "write one as 1, several as 0,2 or 1:3, or all"
-        raise LabError(f"a cell on --targets {text}", f"this lab has {there}", fix)
-    return found
-
-
 def register(lab: Runnable) -> None:
     """%%px runs on this lab from now on, in the notebook or IPython session, if there is one."""
     shell = get_ipython()
     if shell is not None:
-        shell.register_magics(PxMagics(shell, lab))
+        magics = PxMagics(shell, lab)
+        shell.register_magics(magics)
+        help.install(magics)

@@ -9,13 +9,16 @@ import signal
 import time
 from collections.abc import Collection
 from concurrent.futures import wait
+from pathlib import Path
 from typing import Any, Protocol
 
 import ipyparallel as ipp
 from ipyparallel.error import RemoteError
 
 from labkit import LabError
-from labkit.launch import Plan
+from labkit.launch import Plan, keeper
+from labkit.launch.engines import connected
+from labkit.launch.interrupts import interrupts_held
 from labkit.launch.ranks import Rank
 from labkit.rank.protocol import State, cut, ranks
 
@@ -27,6 +30,8 @@ AGAIN = 0.2
 """Seconds between two interrupts of a rank, and between two looks at whether it can be reached."""
 LOOK_AFTER = 0.25
 """Seconds between two looks at whether all ranks live, while they are waited for."""
+HELP_WITHIN = 0.25
+"""Seconds that somebody who types waits for a rank."""
 
 
 class Reachable(Protocol):
@@ -40,6 +45,8 @@ class Reachable(Protocol):
 
     @property
     def client(self) -> ipp.Client: ...
+
+    def is_running(self) -> bool: ...
 
     def require_alive(self) -> None: ...
 
@@ -88,7 +95,8 @@ def send(
 ) -> ipp.AsyncResult:
     """The same without waiting: a rank that is busy does it when it has come to an end."""
     view = lab.client[:] if targets is None else lab.client[list(targets)]
-    return view.apply_async(_on_rank, function, *arguments)
+    with interrupts_held():  # half a send would leave some ranks waiting for the others
+        return view.apply_async(_on_rank, function, *arguments)
 
 
 def _on_rank(function: str, *arguments: Any) -> Any:
@@ -144,13 +152,46 @@ def crowded() -> float:
     return min(5.0, max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)))
 
 
+def under_way(folder: Path) -> str:
+    """Where ranks of the lab in that folder are in a cell: "line 3: ..."; "" if none is in any."""
+    client = connected(folder) if keeper.all_vital_live(folder) else None
+    if client is None:
+        return ""
+    try:
+        told = _states(client, client.ids, 1.0)
+        silent = [] if told else ["its ranks do not answer"]
+        return next(iter([*filter(None, (state.place for state in told.values())), *silent]), "")
+    finally:
+        client.close(linger=0)
+
+
 def ask_states(lab: Reachable, targets: list[int], timeout: float = 1.0) -> dict[int, State]:
     """What these ranks do at this moment; empty if they do not all answer in `timeout` seconds."""
+    return _states(lab.client, targets, timeout)
+
+
+def _states(client: ipp.Client, targets: list[int], timeout: float) -> dict[int, State]:
     if not targets:
         return {}
-    asked = lab.client._send_control_request(targets, "labkit_state_request", {}, block=False)
+    asked = client._send_control_request(targets, "labkit_state_request", {}, block=False)
     wait([asked], timeout)  # `asked.result(timeout)` raises a TimeoutError of its own before Python 3.11
     if not asked.done():
         return {}
-    told = [State(**reply["content"]["state"]) for reply in asked.result()]
+    told = [State.of(reply["content"]["state"]) for reply in asked.result()]
     return {state.rank: state for state in told}
+
+
+def tell_debugger(lab: Reachable, targets: Collection[int], command: str) -> None:
+    """A command for pdb on ranks that have stopped."""
+    lab.client._send_control_request(list(targets), "labkit_debug_request", {"command": command}, block=False)
+
+
+def ask_help(lab: Reachable, rank: int, *question: str | int) -> Any:
+    """What a rank answers to a question of `labkit.rank.help`; None if it is busy, silent or not ours."""
+    try:
+        lab.require_running()
+        asked = lab.client._send_control_request([rank], "labkit_help_request", {"question": question}, False)
+    except LabError:
+        return None
+    wait([asked], HELP_WITHIN)
+    return asked.result()[0]["content"]["answer"] if asked.done() else None

@@ -21,23 +21,27 @@ def start(
     backend: str = "auto",
     mpi: str = "auto",
     device: str = "auto",
+    take: bool = False,
 ) -> Lab:
     """Start ranks and return when all are ready to communicate. Lesson 00 meets them.
 
     `hosts` names other machines and their slots, as "miriad2a:2,miriad2b:2", or a file of them; see
     cluster/ssh. A second call returns the same lab with clean namespaces, and with new ranks only if it asks
-    for others. Raises LabError if the request makes no sense or if the ranks do not come up.
+    for others. Raises LabError if the request makes no sense, if the ranks do not come up, or if another
+    notebook runs a cell on them, which only `take=True` ends.
     """
     global _lab
     plan = launch.plan(ranks, hosts=hosts, launcher=launcher, backend=backend, mpi=mpi, device=device)
+    if _lab is not None and not take:
+        _lab.require_leave()
     if _lab is None:
-        _lab = Lab(plan)
+        _lab = Lab(plan, take)
     elif _lab.is_running() and _lab.plan == plan:
         _lab.take_over()
     else:
         _lab.stop()
         _lab.plan = plan
-        _lab.restart()
+        _lab.restart(take=take)
     return _lab
 
 

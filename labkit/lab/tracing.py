@@ -2,22 +2,15 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any, Protocol
 
 from labkit import LabError
 from labkit.lab import remote
-from labkit.lab.cell import interrupts_noted
+from labkit.lab.last import Last
 from labkit.lab.remote import Reachable
+from labkit.launch.interrupts import interrupts_noted
 from labkit.trace import Trace
-from labkit.trace.merge import merge
-
-
-@dataclass(frozen=True)
-class Last:
-    """What the last `%%px --trace`, or the last `with lab.trace()`, has left."""
-
-    trace: Trace | None = None
 
 
 class Recordable(Reachable, Protocol):
@@ -25,8 +18,6 @@ class Recordable(Reachable, Protocol):
 
     last: Last
     is_traced: bool
-
-    def is_running(self) -> bool: ...
 
 
 @contextmanager
@@ -40,7 +31,7 @@ def traced(lab: Recordable) -> Iterator[Trace]:
         raise LabError("a trace", "it is inside of another trace", "leave one of them out")
     trace = Trace(len(lab.ranks), ())
     _call(lab, "start_recording")
-    lab.is_traced, lab.last = True, Last(trace)
+    lab.is_traced, lab.last = True, replace(lab.last, trace=trace)
     try:
         yield trace
     finally:
@@ -48,7 +39,7 @@ def traced(lab: Recordable) -> Iterator[Trace]:
         with interrupts_noted():  # an exception here would leave ranks that still record
             if lab.is_running():
                 told = _call(lab, "stop_recording")
-                found = merge([r for r in told if r is not None], len(lab.ranks))
+                found = Trace.of([r for r in told if r is not None], len(lab.ranks))
                 trace.events, trace.clock_error = found.events, found.clock_error
 
 

@@ -3,15 +3,21 @@
 plan             where ranks shall run, checked before anything starts
 mpi              which MPI is here, and what it wants to be told
 preflight/       is this machine, and each host, as it should be?
-engines          a plan brought to life, a controller and ranks, and their end
+engines          a plan brought to life, and its end
+cluster          the start of its controller and ranks
+no_start         why ranks did not come up, in a sentence
+runtime          where running labs have their folders
 ranks            the ranks as facts
 channel          what notebook and ranks say to each other, encrypted and signed
+ports            that nobody else gets the controller's
 remote           what is needed when ranks are on other hosts
 slurm            ranks by one `srun`
 hosts/           names of hosts, ssh to them, what they tell
 shared           one lab for all notebooks of a JupyterLab server
 spare            a second set of ranks, ready for a restart
 spare_maker      the process that makes it
+interrupts       Ctrl-C where an exception would leave something half done
+keeping          that a lab always has a living keeper
 keeper           the process that ends what a `kill -9` would leave
 processes        which processes belong to a lab
 witness          the process that mpiexec knows as a rank, which says how the rank ended

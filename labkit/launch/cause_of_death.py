@@ -30,6 +30,14 @@ def last_lines(folder: Path, lines: int = 15) -> str:
     return "\n".join(text.strip().splitlines()[-lines:]) or "(their log is empty)"
 
 
+def controllers_last_line(folder: Path) -> str:
+    """What the controller of the lab in that folder said, if it ended before the ranks; "" if it did not."""
+    if _missed(folder) != ["the controller"]:
+        return ""
+    said = "\n".join(path.read_text(errors="replace") for path in folder.glob("log/ipcontroller-*.log"))
+    return next(iter(reversed(said.strip().splitlines())), "nothing")
+
+
 def cause_of_death(plan: Plan, folder: Path, ranks: tuple[Rank, ...]) -> str:
     """Who died first, and how; or which notebook ended them."""
     missed = _missed(folder)
@@ -40,13 +48,17 @@ def cause_of_death(plan: Plan, folder: Path, ranks: tuple[Rank, ...]) -> str:
     if lost := [name for name in missed if name.startswith("host ")]:
         return f"{' and '.join(lost)} cannot be reached any more: is it up, and the network between?"
     log = _whole_report(folder, 1.0 if missed == ["hydra_pmi_proxy"] else REPORT_DEADLINE)
-    dead, how = _first(ranks, endings.first(log)) or _as_reported(plan, ranks, log)
+    told = _first(ranks, endings.first(log)) or _first(ranks, endings.first(_noted(folder)))
+    dead, how = told or _as_reported(plan, ranks, log)
     if dead:
         return f"{dead} died: {how}"
     if witness.ALONE in log:
         return "the process from which the ranks were forked died, and they with it"
     if missed == ["hydra_pmi_proxy"]:
         return "hydra_pmi_proxy died, which holds the ranks for mpiexec"
+    gone = [r for r in ranks if not r.process()]
+    if gone and not plan.is_remote and processes.is_alive(keeper.vital(folder)["mpiexec"]):
+        return f"{' and '.join(map(str, gone))} died, and nobody said how"
     return f"{'srun' if plan.launcher == 'slurm' else 'mpiexec'} died, and the ranks with it"
 
 
@@ -81,6 +93,12 @@ def _missed(folder: Path) -> list[str]:
     if noted.exists():  # the keeper ends what is left, so by now all may be gone
         return noted.read_text().splitlines()
     return [name for name, process in keeper.vital(folder).items() if not processes.is_alive(process)]
+
+
+def _noted(folder: Path) -> str:
+    """What the fork server has noted: where mpiexec ends at once it may take with it what others said."""
+    noted = folder / endings.NOTED
+    return noted.read_text() if noted.exists() else ""
 
 
 def _whole_report(folder: Path, seconds: float) -> str:

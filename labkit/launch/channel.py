@@ -17,4 +17,5 @@ def secure(folder: Path, address: str) -> None:
     }
     file = folder / "ipcontroller_config.py"  # a command line could be read by all
     file.touch(0o600)
-    file.write_text("".join(f"c.{name} = {value!r}\n" for name, value in settings.items()))
+    lines = [f"c.{name} = {value!r}\n" for name, value in settings.items()]
+    file.write_text("".join(["from labkit.launch import ports\nports.keep()\n", *lines]))

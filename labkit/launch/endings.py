@@ -5,15 +5,21 @@ r"""How ranks ended: as a witness says it on standard error, and MPI of a rank t
 'Killed (signal 9)'
 """
 
+import os
 import re
 import signal
 import socket
+from contextlib import suppress
 from dataclasses import dataclass
 
 _WITNESS = r"labkit: PID (?P<pid>\d+) ON (?P<host>\S+) ENDED: (?P<code>-?\d+)"
 _HYDRA = r"Abort\(-?\d+\) on node (?P<hydra>\d+) [^:\n]*: (?P<words>[^\n]+)"  # MPICH and Intel MPI
 _PRTE = r"MPI_ABORT was invoked on rank (?P<prte>\d+) in [^\0]{0,400}?[Ee]rrorcode:? (?P<errorcode>-?\d+)"
-_ENDING = re.compile(f"{_WITNESS}|{_HYDRA}|{_PRTE}")
+_CELL = r"labkit: RANK (?P<rank>\d+) CALLED MPI_Abort WITH (?P<given>-?\d+)"
+_ENDING = re.compile(f"{_WITNESS}|{_HYDRA}|{_PRTE}|{_CELL}")
+
+NOTED = "log/endings.log"
+"""The file in a lab's folder in which ends of ranks are noted that labkit has not ended itself."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +37,17 @@ def said(pid: int, code: int) -> str:
     return f"labkit: PID {pid} ON {socket.gethostname()} ENDED: {code}"
 
 
+def aborts(rank: int, code: int) -> str:
+    """What a rank says that is about to end all."""
+    return f"labkit: RANK {rank} CALLED MPI_Abort WITH {code}"
+
+
+def note(said: str) -> None:
+    """Where nobody has to carry it: mpiexec may end before it has handed on what was said."""
+    with suppress(OSError), open(f"{os.environ['LABKIT_FOLDER']}/{NOTED}", "a") as noted:
+        noted.write(f"{said}\n")
+
+
 def first(log: str) -> Ending | None:
     """The ending that was said first, if any was."""
     found = _ENDING.search(log)
@@ -40,7 +57,8 @@ def first(log: str) -> Ending | None:
         return Ending(_in_words(int(found["code"])), pid=int(found["pid"]), host=found["host"])
     if found["hydra"]:
         return Ending(found["words"], rank=int(found["hydra"]))
-    return Ending(f"called MPI_Abort with {found['errorcode']}", rank=int(found["prte"]))
+    code = found["errorcode"] or found["given"]
+    return Ending(f"called MPI_Abort with {code}", rank=int(found["prte"] or found["rank"]))
 
 
 def _in_words(code: int) -> str:

@@ -43,8 +43,13 @@ def main(lab_id: str, path: str, *hosts: str) -> None:
     """Wait for one of the ends of a lab, then end its processes, here and on `hosts`."""
     folder = Path(path)
     watchdogs = [Watchdog(host, lab_id) for host in hosts]
-    if watchdogs:  # they have to be told, so SIGTERM is an end like the others
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+
+    def told(*_: object) -> None:
+        if not watchdogs and not (folder / GONE).exists():
+            os._exit(1)  # the lab goes on, with another keeper
+        sys.exit()  # an end like the others: who asked may be ended before it has ended the rest
+
+    signal.signal(signal.SIGTERM, told)
     missed: list[str] = []
     try:
         while has_owner(folder) and not missed and idle_for(folder / HOLDER) <= IDLE:
@@ -52,7 +57,7 @@ def main(lab_id: str, path: str, *hosts: str) -> None:
             missed = [f"host {watchdog.host}" for watchdog in watchdogs if not watchdog.is_heard()]
             missed += _missed(folder / WATCHED)
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN if watchdogs else signal.SIG_DFL)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         for watchdog in watchdogs:
             watchdog.end()
         if folder.joinpath(slurm.MARKER).exists():
@@ -93,6 +98,21 @@ def noted(file: Path) -> list[psutil.Process | None]:
 def vital(folder: Path) -> dict[str, psutil.Process | None]:
     """The processes without which a lab is dead, by name; None for one that is gone, or has not started."""
     return dict(zip(VITAL, noted(folder / WATCHED) or [None, None], strict=False))
+
+
+def all_vital_live(folder: Path) -> bool:
+    """Whether the lab of that folder runs; mpiexec ends when any rank has."""
+    return all(map(processes.is_alive, vital(folder).values()))
+
+
+def end(folder: Path) -> None:
+    """End that lab, whoever has it; on other hosts its keeper does it, when it is told to end."""
+    keepers = processes.of_lab(folder.name, module="labkit.launch.keeper")
+    processes.end(keepers, grace=HOST_DEADLINE + 2.0)
+    if folder.joinpath(slurm.MARKER).exists():
+        slurm.cancel(folder.name)
+    processes.end_lab(folder.name)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def idle_for(file: Path) -> float:

@@ -47,6 +47,16 @@ class MPI:
             "impi": {},  # it does so by itself
         }[self.name]
 
+    def under_srun(self) -> dict[str, str]:
+        """What keeps a rank's address short enough for Slurm; what the user has set goes first.
+
+        Slurm's reader of PMI has no room for a line with a value of 1,024 bytes, which MPICH takes to be
+        allowed (https://github.com/pmodels/mpich/issues/6924). Over UCX it sends that much wherever the
+        memory behind an address is not empty; over libfabric (OFI) no line is longer than 100.
+        """
+        known = {"mpich": {"MPIR_CVAR_CH4_NETMOD": "ofi"}}.get(self.name, {})
+        return {name: os.environ.get(name, value) for name, value in known.items()}
+
     def local_options(self) -> list[str]:
         """What keeps mpiexec on this machine: Hydra would follow HYDRA_HOST_FILE, or Slurm's variables."""
         return ["-launcher", "fork", "-hosts", "localhost"] if self.name == "mpich" else []

@@ -5,15 +5,36 @@ that those start. A `psutil.Process` remembers the start time beside the pid, so
 reach the process that was found.
 """
 
+import math
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
 import psutil
 
 from labkit.launch import mpi_files
 
 MARK = "LABKIT_LAB"
+LOOK_AFTER = 0.1
+"""Seconds between two looks at which files the ranks of a script have open."""
+
+
+def begin(
+    module: list[str], lab_id: str, environment: dict[str, str] | None = None, **files: Any
+) -> subprocess.Popen:
+    """Start a process of a lab, which runs a module of labkit with arguments; it is silent but in `files`."""
+    silent = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+    return subprocess.Popen(
+        [sys.executable, "-m", *module],
+        env=os.environ | (environment or {}) | {MARK: lab_id},
+        start_new_session=True,  # an interrupt of the owner must not reach it
+        **silent | files,
+    )
 
 
 def of_lab(lab_id: str, module: str = "") -> list[psutil.Process]:
@@ -53,6 +74,27 @@ def _namespace(pid: int | str = "self") -> str:
         return ""
 
 
+def wait(mpiexec: subprocess.Popen, timeout: float | None = None) -> int:
+    """Until it ends: its exit code. What its MPI has made goes with it, if ranks die before they can tidy up.
+
+    Raises subprocess.TimeoutExpired after `timeout` seconds.
+    """
+    deadline = math.inf if timeout is None else time.monotonic() + timeout
+    found: set[Path] = set()
+    try:
+        while True:
+            try:
+                return mpiexec.wait(min(LOOK_AFTER, max(0.0, deadline - time.monotonic())))
+            except subprocess.TimeoutExpired:
+                if time.monotonic() > deadline:
+                    raise
+            with suppress(psutil.Error):  # it has ended since
+                ranks = psutil.Process(mpiexec.pid).children(recursive=True)
+                found |= mpi_files.held_by(rank.pid for rank in ranks)
+    finally:
+        mpi_files.remove(found)
+
+
 def end(processes: list[psutil.Process], grace: float = 1.0) -> list[psutil.Process]:
     """Ask with SIGTERM, wait `grace` seconds, then SIGKILL. Returns what is alive even so."""
     left = mpi_files.held_by(process.pid for process in processes)
@@ -74,17 +116,31 @@ def end_lab(lab_id: str, grace: float = 1.0, spare: tuple[int, ...] = ()) -> Non
         grace = 0.0  # what appears after the first round was started by something that is gone
 
 
+def started(process: psutil.Process) -> float:
+    """When it started: on Linux in ticks since the boot, for all else changes when somebody sets the clock.
+
+    Raises psutil.NoSuchProcess.
+    """
+    if sys.platform != "linux":
+        return process.create_time()
+    try:
+        after_name = Path(f"/proc/{process.pid}/stat").read_text(errors="replace").rpartition(")")[2]
+    except (FileNotFoundError, ProcessLookupError):
+        raise psutil.NoSuchProcess(process.pid) from None
+    return float(after_name.split()[19])  # the 22nd of proc(5): `comm`, the second, is left out
+
+
 def identity(process: psutil.Process) -> str:
     """Pid and start time, as text that `parse` reads."""
-    return f"{process.pid} {process.create_time()!r}"
+    return f"{process.pid} {started(process)!r}"
 
 
 def parse(identity: str) -> psutil.Process | None:
     """The process of that pid and start time, or None if it is gone."""
-    pid, started = identity.split()
+    pid, then = identity.split()
     try:
         process = psutil.Process(int(pid))
-        return process if process.create_time() == float(started) else None
+        return process if started(process) == float(then) else None
     except psutil.Error:
         return None
 

@@ -9,7 +9,7 @@ from labkit.launch import processes
 
 @dataclass(frozen=True)
 class Rank:
-    """One rank as the table shows it; `started` is the start time of its process."""
+    """One rank as the table shows it; `started` is that of `processes.started`."""
 
     rank: int
     host: str

@@ -19,13 +19,20 @@ import psutil
 
 from labkit import LabError
 from labkit.launch import Plan, keeper, private, processes
-from labkit.launch.engines import RUNTIME, START_DEADLINE, Engines, this_notebook, with_room
+from labkit.launch.cluster import START_DEADLINE
+from labkit.launch.engines import Engines, this_notebook
 from labkit.launch.ranks import Rank
+from labkit.launch.runtime import RUNTIME, with_room
 
 SERVER = "LABKIT_SERVER"
 TURN_DEADLINE = 2 * START_DEADLINE
 """Seconds that a notebook waits for others of the server that start."""
+BEATS = 1.0
+"""A running cell touches the file of its holder more often than once in so many seconds."""
 _CARD = "lab.json"
+
+UnderWay = Callable[[Path], str]
+"""Where ranks of the lab in that folder are in a cell, as "line 3: ..."; "" if none is in any."""
 
 
 def is_shared() -> bool:
@@ -61,11 +68,16 @@ def _lock(descriptor: int) -> None:
         time.sleep(0.05)
 
 
-def find(plan: Plan) -> tuple[Engines, tuple[Rank, ...]] | None:
-    """The server's running lab, if it is of that plan; one of another plan is ended."""
+def find(plan: Plan, under_way: UnderWay | None = None) -> tuple[Engines, tuple[Rank, ...]] | None:
+    """The server's running lab, if it is of that plan; one of another plan is ended.
+
+    With `under_way`, LabError if that would end a cell of another notebook.
+    """
     if not is_shared():
         return None
     for folder, told in _cards():
+        if under_way:
+            require_leave(folder, plan, under_way)
         if told["plan"] == repr(plan):
             engines = Engines.attach(plan, folder)
             if engines is not None:
@@ -100,12 +112,43 @@ def _cards() -> Iterator[tuple[Path, dict[str, Any]]]:
             yield card.parent, told
 
 
+def status() -> dict[str, Any]:
+    """This server's lab for its status bar: ranks, state (none, gone, ready or busy), owner, since when."""
+    for folder, told in _cards() if is_shared() else ():
+        holder = _told(folder / keeper.HOLDER)
+        busy = keeper.idle_for(folder / keeper.HOLDER) < BEATS
+        state = ("busy" if busy else "ready") if keeper.all_vital_live(folder) else "gone"
+        owner, since = holder.get("name", ""), _clock(holder["at"]) if holder else ""
+        return {"ranks": len(told["ranks"]), "state": state, "owner": owner, "since": since}
+    return {"ranks": 0, "state": "none", "owner": "", "since": ""}
+
+
+def end_all() -> None:
+    """End this server's labs, whoever has them."""
+    for folder, _ in _cards() if is_shared() else ():
+        keeper.end(folder)
+
+
 def take(folder: Path) -> None:
     """Note that this notebook has the lab now."""
     if is_shared():
-        me = {"pid": os.getpid(), "name": this_notebook(), "at": time.time()}
+        me = {"pid": os.getpid(), "name": this_notebook(), "at": time.time(), "process": _me()}
         with suppress(LabError):  # it has just been ended: the next look at it tells
             private.write(folder / keeper.HOLDER, json.dumps(me))
+
+
+def require_leave(folder: Path, plan: Plan, under_way: UnderWay) -> None:
+    """LabError if another notebook, whose kernel lives, runs a cell on that lab."""
+    told = _told(folder / keeper.HOLDER) if is_shared() else {}
+    if told.get("process", _me()) == _me() or not processes.is_alive(processes.parse(told["process"])):
+        return
+    place = under_way(folder)
+    if place:
+        raise LabError(
+            f"{plan.ranks} ranks",
+            f"{told['name']} has had them since {_clock(told['at'])}, and runs a cell on them: {place}",
+            f"wait for its end, or end it: labkit.start({plan.ranks}, take=True)",
+        )
 
 
 def ended_elsewhere(folder: Path) -> str:
@@ -125,14 +168,21 @@ def require_mine(folder: Path) -> None:
     if not told:  # nobody can say who has it
         take(folder)
     elif told["pid"] != os.getpid():
-        since = time.strftime("%H:%M", time.localtime(told["at"]))
         raise LabError(
             "a cell on the ranks of this notebook",
-            f"{told['name']} has had them since {since}",
+            f"{told['name']} has had them since {_clock(told['at'])}",
             "labkit.start() takes them back",
         )
     with suppress(FileNotFoundError):
         os.utime(folder / keeper.HOLDER)  # an idle lab is ended after a while
+
+
+def _me() -> str:
+    return processes.identity(psutil.Process())
+
+
+def _clock(seconds: float) -> str:
+    return time.strftime("%H:%M", time.localtime(seconds))
 
 
 def _told(file: Path) -> dict[str, Any]:

@@ -18,7 +18,8 @@ from contextlib import contextmanager
 import psutil
 
 from labkit.launch import Plan, keeper, private, processes, spare_maker
-from labkit.launch.engines import RUNTIME, Engines
+from labkit.launch.engines import Engines
+from labkit.launch.runtime import RUNTIME
 
 SPARE = "LABKIT_SPARE"
 PER_CORE = 2

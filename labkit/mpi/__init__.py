@@ -8,15 +8,20 @@ this module imports neither torch nor MPI; the first use does.
 entry           what `import torch` calls
 registration    how torch learns of this backend, and makes its groups
 process_group   torch's verbs, each mapped to one call of `begin`
-group           how calls are posted, given up and recovered
+expect          what the verbs expect of their tensors
+group           how calls are posted, in order
+lifecycle       a group from its communicators to its end
 identity        rank, size, names, timeout of a group
 call            what was asked, of whom, in which line
-work            one call under way, until its last tensor is written
+progress        one call under way, until its last tensor is written
+work            the same as torch has it
 collectives/    what each collective does
 messages/       send and recv, checked, or slow
+hazards/        what may go wrong between a call and its wait
 wire/           what goes to MPI, and the wait for it
 record/         what a rank notes of its calls
 repair/         calls that cannot go well, seen before or mended after
+watched/        mpi4py's communicators in a lab's cells
 world           what all groups of this process share
 process         how this process ends with the others
 cuda            tensors on GPUs

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import torch
 
+from labkit import LabError
 from labkit.mpi.record.position import Position, position
 
 
@@ -45,13 +46,17 @@ class Call:
     ) -> None:
         self.verb, self.group, self.ranks = verb, group, ranks
         self.root, self.tag, self.op = root, tag, op
-        if len(tensors) == 1:  # a list of it would be one more thing to make, and to keep while a trace is on
-            (tensor,) = tensors
-            self.bytes, self.dtype, self.shapes = tensor.nbytes, tensor.dtype, tensor.shape
-        else:
-            self.bytes = sum([t.nbytes for t in tensors])
-            self.dtype = tensors[0].dtype if tensors else None
-            self.shapes = [t.shape for t in tensors]
+        try:
+            if len(tensors) == 1:  # a list of it would be one more thing to make, and to keep in a trace
+                (tensor,) = tensors
+                self.bytes, self.dtype, self.shapes = tensor.nbytes, tensor.dtype, tensor.shape
+            else:
+                self.bytes = sum([t.nbytes for t in tensors])
+                self.dtype = tensors[0].dtype if tensors else None
+                self.shapes = [t.shape for t in tensors]
+        except RuntimeError:  # of a sparse one, which has no bytes of its own
+            layouts = ", ".join(sorted({str(t.layout) for t in tensors}))
+            raise LabError(f"{verb} of a sparse tensor", layouts, "call .to_dense() first") from None
         self.same = self.shapes if same is None else same
 
     def locate(self) -> None:
@@ -63,6 +68,16 @@ class Call:
     def place(self) -> tuple[str | None, int]:
         """(file, line) of the user's line; (None, 0) where it was not located, or there is none."""
         return (None, 0) if self.where is None else self.where.place
+
+    @property
+    def line(self) -> str:
+        """The same in words."""
+        file, line = self.place
+        return f"{file}, line {line}"
+
+    def told(self) -> str:
+        """The call as its user knows it, who did not wait for it at once, with its line."""
+        return f"{'i' * (self.verb in ('send', 'recv'))}{self} at {self.line}"
 
     def __str__(self) -> str:
         shapes = [self.shapes] if isinstance(self.shapes, torch.Size) else self.shapes

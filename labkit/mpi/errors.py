@@ -18,6 +18,10 @@ class MismatchError(CommunicationError):
     """Ranks called different things; raised on every rank before any data moved."""
 
 
+class HazardError(CommunicationError):
+    """A tensor was used or changed while an operation for which nobody has waited reads or writes it."""
+
+
 class TaintedError(CommunicationError):
     """The group holds an operation that was given up; `labkit.mpi.recover()` mends it."""
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import NoReturn, TypeAlias
 
-from labkit.mpi.wire.runtime import MPI, STARTED_HERE
+from labkit.mpi.wire.runtime import MPI, STARTED_HERE, WORLD
 from labkit.mpi.wire.waiting import waits
 
 Hook: TypeAlias = Callable[[type[BaseException], BaseException, TracebackType | None], object]
@@ -71,11 +71,11 @@ def _fail(code: str | int | None) -> None:
 
 
 def _abort() -> None:
-    if _code and not MPI.Is_finalized() and MPI.COMM_WORLD.size > 1:
+    if _code and not MPI.Is_finalized() and WORLD.size > 1:
         sys.stdout.flush()
         sys.stderr.flush()
         time.sleep(0.3)  # other ranks may be about to print why they failed
-        MPI.COMM_WORLD.Abort(_code)
+        WORLD.Abort(_code)
 
 
 def keep_moving(comm: MPI.Intracomm) -> None:

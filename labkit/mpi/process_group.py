@@ -11,6 +11,7 @@ from labkit import LabError
 from labkit.mpi.call import Call
 from labkit.mpi.collectives import plans
 from labkit.mpi.cuda import with_nccl
+from labkit.mpi.expect import expect, expect_rows
 from labkit.mpi.group import Group
 from labkit.mpi.messages import slow_link
 from labkit.mpi.repair.monitored import monitored_barrier
@@ -63,7 +64,7 @@ class MPIProcessGroup(Group):
     def all_gather_single(self, outputs: OneOrMany, inputs: OneOrMany, opts: Any = None) -> Work:
         outputs, inputs = _lists(outputs, inputs)
         for target, source in zip(outputs, inputs, strict=True):
-            _expect(
+            expect(
                 "all_gather_into_tensor",
                 target.numel(),
                 source.numel() * self.members,
@@ -80,8 +81,8 @@ class MPIProcessGroup(Group):
 
     def allgather(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any = None) -> Work:
         for targets, source in zip(outputs, inputs, strict=True):
-            _expect("all_gather", len(targets), self.members, "output list", source, *targets)
-            _expect("all_gather", targets[self.me].numel(), source.numel(), f"output {self.me}", source)
+            expect("all_gather", len(targets), self.members, "output list", source, *targets)
+            expect("all_gather", targets[self.me].numel(), source.numel(), f"output {self.me}", source)
         plan = chain.from_iterable(plans.all_gather(t, s) for t, s in zip(outputs, inputs, strict=True))
         # Ranks may give different sizes; what they must agree on is the list of all sizes.
         same = [tuple(t.shape) for targets in outputs for t in targets]
@@ -95,22 +96,22 @@ class MPIProcessGroup(Group):
     def gather(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any) -> Work:
         targets = outputs[0] if self.me == opts.rootRank else []
         if targets:
-            _expect("gather", len(targets), self.members, "output list", inputs[0], *targets)
+            expect("gather", len(targets), self.members, "output list", inputs[0], *targets)
         plan = plans.gather(targets, inputs[0], opts.rootRank)
         return self.begin("gather", plan, targets, inputs, opts, root=opts.rootRank)
 
     def scatter(self, outputs: Tensors, inputs: Sequence[Tensors], opts: Any) -> Work:
         sources = inputs[0] if self.me == opts.rootRank else []
         if sources:
-            _expect("scatter", len(sources), self.members, "input list", outputs[0], *sources)
+            expect("scatter", len(sources), self.members, "input list", outputs[0], *sources)
         plan = plans.scatter(outputs[0], sources, opts.rootRank)
-        return self.begin("scatter", plan, list(outputs), outputs, opts, root=opts.rootRank)
+        return self.begin("scatter", plan, list(outputs), outputs, opts, reads=sources, root=opts.rootRank)
 
     def reduce_scatter_single(self, outputs: OneOrMany, inputs: OneOrMany, opts: Any = None) -> Work:
         op = _op(opts)
         outputs, inputs = _lists(outputs, inputs)
         for target, source in zip(outputs, inputs, strict=True):
-            _expect(
+            expect(
                 "reduce_scatter_tensor",
                 source.numel(),
                 target.numel() * self.members,
@@ -129,7 +130,7 @@ class MPIProcessGroup(Group):
     def reduce_scatter(self, outputs: Tensors, inputs: Sequence[Tensors], opts: Any = None) -> Work:
         op = _op(opts)
         for target, sources in zip(outputs, inputs, strict=True):
-            _expect("reduce_scatter", len(sources), self.members, "input list", target, *sources)
+            expect("reduce_scatter", len(sources), self.members, "input list", target, *sources)
         plan = chain.from_iterable(
             plans.reduce_scatter_list(t, s, op, self.me, self.members)
             for t, s in zip(outputs, inputs, strict=True)
@@ -148,8 +149,8 @@ class MPIProcessGroup(Group):
     ) -> Work:
         take = plans.blocks(output, output_splits, self.members)
         give = plans.blocks(input, input_splits, self.members)
-        _expect_rows("output", output, output_splits, take, self.members)
-        _expect_rows("input", input, input_splits, give, self.members)
+        expect_rows("output", output, output_splits, take, self.members)
+        expect_rows("input", input, input_splits, give, self.members)
         plan = plans.all_to_all_single(output, input, take, give)
         return self.begin("all_to_all_single", plan, [output], [input], opts, blocks=(give, take), same="")
 
@@ -157,8 +158,8 @@ class MPIProcessGroup(Group):
 
     def alltoall(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Work:
         give, take = [t.numel() for t in inputs], [t.numel() for t in outputs]
-        _expect("all_to_all", len(inputs), self.members, "input list", *inputs, *outputs)
-        _expect("all_to_all", len(outputs), self.members, "output list")
+        expect("all_to_all", len(inputs), self.members, "input list", *inputs, *outputs)
+        expect("all_to_all", len(outputs), self.members, "output list")
         plan = plans.all_to_all(outputs, inputs)
         return self.begin("all_to_all", plan, list(outputs), inputs, opts, blocks=(give, take), same="")
 
@@ -196,28 +197,3 @@ class MPIProcessGroup(Group):
 def _lists(outputs: OneOrMany, inputs: OneOrMany) -> tuple[Tensors, Tensors]:
     """Of verbs that take one tensor and one, or as many as they like."""
     return ([outputs], [inputs]) if isinstance(outputs, torch.Tensor) else (outputs, inputs)
-
-
-def _expect_rows(
-    what: str, tensor: torch.Tensor, splits: Sequence[int], blocks: Sequence[int], ranks: int
-) -> None:
-    """Refuse splits that leave something of a tensor over, or reach beyond it."""
-    if len(blocks) == ranks and sum(blocks) == tensor.numel():
-        return
-    rows = tensor.shape[0] if tensor.dim() else 1
-    asked = f"all_to_all_single with {what} of {rows} rows and {what}_split_sizes={list(splits)}"
-    if splits:
-        found = f"these are {len(splits)} sizes for {ranks} ranks, which add up to {sum(splits)}"
-        raise LabError(asked, found, "give a size for each rank; together they are the rows")
-    raise LabError(asked, f"{rows} rows for {ranks} ranks", f"give {what}_split_sizes")
-
-
-def _expect(verb: str, found: int, wanted: int, what: str, *tensors: torch.Tensor) -> None:
-    """Refuse what MPI would take and get wrong: a size or a dtype that does not fit the others."""
-    if found != wanted:
-        raise LabError(f"{verb} with {what} of {wanted}", f"{what} of {found}", f"give the {what} that size")
-    dtypes = {t.dtype for t in tensors}
-    if len(dtypes) > 1:
-        raise LabError(
-            f"{verb} of one dtype", f"{', '.join(sorted(map(str, dtypes)))}", "convert the tensors first"
-        )

@@ -9,6 +9,7 @@ makes groups is wrapped to hand over both.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import wraps
@@ -18,7 +19,10 @@ import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
 from labkit import LabError
+from labkit.mpi.call import Call
 
+# Calls of new_group since somebody asked, on members and on the others.
+_made: deque[Call] = deque(maxlen=1000)
 # What torch's helper was asked for, while it makes a group of ours.
 _asked: list[tuple[str, timedelta | None, dist.Store]] = []
 
@@ -65,12 +69,22 @@ def _with_store(helper: Callable[..., Any]) -> Callable[..., Any]:
         if backend == dist.Backend.MPI and not ranks:
             store = default_store()
         _asked.append((name, timeout, store))
+        if ranks:
+            _made.append(Call("new_group", name, tuple(ranks)))
+            _made[-1].locate()
         try:
             return helper(size, rank, ranks, backend, store, name, *args, timeout=timeout, **kwargs)
         finally:
             _asked.pop()
 
     return new_process_group_helper
+
+
+def made() -> list[Call]:
+    """The calls of new_group on this rank since the last question."""
+    told = list(_made)
+    _made.clear()
+    return told
 
 
 def _for_mpi_too(monitored_barrier: Callable[..., None]) -> Callable[..., None]:

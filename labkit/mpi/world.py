@@ -23,12 +23,12 @@ from labkit.mpi.wire import steps, store
 from labkit.mpi.wire.channel import Channel
 from labkit.mpi.wire.meet import Meeting, duplicate, finished
 from labkit.mpi.wire.parts import Step
-from labkit.mpi.wire.runtime import MPI
+from labkit.mpi.wire.runtime import MPI, WORLD
 from labkit.mpi.wire.waiting import wait_until
 
 if TYPE_CHECKING:
-    from labkit.mpi.group import Group
-    from labkit.mpi.work import Work
+    from labkit.mpi.lifecycle import Lifecycle
+    from labkit.mpi.progress import UnderWay
 
 Pair: TypeAlias = tuple[MPI.Intracomm, MPI.Intracomm]
 """The communicators of a group: for data, and for checks."""
@@ -50,11 +50,12 @@ class World:
     def __init__(self, control: MPI.Intracomm, rescue: MPI.Intracomm) -> None:
         self.control, self.rescue = Channel(control), Channel(rescue)
         self.rank, self.size = control.rank, control.size
-        self.groups: dict[str, Group] = {}  # key -> group, in the order of creation
-        self.abandoned: dict[str, Group] = {}  # key -> destroyed groups that still have something in flight
+        self.groups: dict[str, Lifecycle] = {}  # key -> group, in the order of creation
+        self.abandoned: dict[str, Lifecycle] = {}  # destroyed ones with something in flight
         self.generation = 0  # how often a default group was made: its sub-groups reuse names
-        self.failed: deque[Work] = deque(maxlen=_FAILED)  # of which perhaps nobody has heard
-        self.left: list[Work] = []  # what the last cell did not wait for
+        self.failed: deque[UnderWay] = deque(maxlen=_FAILED)  # of which perhaps nobody has heard
+        self.left: list[UnderWay] = []  # what the last cell did not wait for
+        self.sent_more = 0  # messages than received, since the last cell; counted where sends are not checked
         self.tainted: Call | None = None
         places = [text.split("|") for text in self._all_gather(f"{MPI.Get_processor_name()}|{gpus()}")]
         hosts, seen = [host for host, _ in places], [gpu for _, gpu in places]
@@ -145,8 +146,8 @@ def world() -> World:
                 "a process group on MPI", "MPI is finalised in this process", "start a new process"
             )
         if not _begun:
-            _begun.extend(MPI.COMM_WORLD.Idup() for _ in range(2))
-        call = Call("init_process_group", "world", range(MPI.COMM_WORLD.size))
+            _begun.extend(WORLD.Idup() for _ in range(2))
+        call = Call("init_process_group", "world", range(WORLD.size))
         if not wait_until(lambda: all([request.Test() for _, request in _begun]), _PATIENCE, call):
             raise CommunicationError(
                 str(call), f"some ranks did not call it in {_PATIENCE:g} s", "call it on all"

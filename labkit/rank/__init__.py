@@ -5,12 +5,16 @@ __main__         a rank elsewhere, and the parent of it that says how it ended
 engine           join the world, then serve cells
 world            the process group, the device, the names that a cell finds
 service          what the notebook can ask of an idle rank
+cells            the notebook's names for cells, and places in them
 state            what this rank does now, seen from another thread
+displays         what cells clear, update and draw as widgets
+help             completion and help for what cells have defined
 protocol         what both sides say to each other
 leftovers        what a cell leaves under way
 gloo_works       the same in gloo
 interrupts       where an interrupt lands
 tracebacks       a short traceback
+debugger         pdb at breakpoint() or at an error, with the notebook as its keyboard
 digest           what is compared of a value, in place of the data
 recording        this rank's part of a trace
 clocks           how far its clock is from rank 0's

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from labkit import LabError
 from labkit.mpi.call import Call
 from labkit.mpi.record import record
-from labkit.mpi.wire.runtime import MPI
+from labkit.mpi.wire.runtime import MPI, WORLD
 from labkit.mpi.wire.waiting import wait_until
 from labkit.trace.merge import offset
 from labkit.trace.records import Offset
@@ -44,7 +44,7 @@ def _ping(comm: MPI.Comm, rank: int) -> tuple[int, int, int]:
 
 def _communicator() -> MPI.Comm:
     if not _own:
-        comm, request = MPI.COMM_WORLD.Idup()
+        comm, request = WORLD.Idup()
         _complete(request)
         _own.append(comm)
     return _own[0]
@@ -61,7 +61,7 @@ def _receive(comm: MPI.Comm, count: int, rank: int) -> array:
 
 
 def _complete(request: MPI.Request) -> None:
-    if not wait_until(request.Test, DEADLINE, Call("compare clocks", "", range(MPI.COMM_WORLD.size))):
+    if not wait_until(request.Test, DEADLINE, Call("compare clocks", "", range(WORLD.size))):
         raise LabError(
             "clocks of all ranks compared, for a trace",
             f"some rank did not answer within {DEADLINE:g} s",

@@ -11,7 +11,7 @@ gc.disable()  # what is imported stays: to look through it again and again is a 
 import os
 import signal
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, NoReturn
 
 import torch
@@ -20,19 +20,35 @@ from ipyparallel.engine.app import IPEngine
 from ipyparallel.serialize.canning import can_map
 
 from labkit import LabError
-from labkit.rank import interrupts, leftovers, state, tracebacks
-from labkit.rank.world import face_the_notebook, join_world, names, remove_mpi_files, seed, use_own_gpu
+from labkit.rank import cells, debugger, displays, help, interrupts, leftovers, state, tracebacks
+from labkit.rank.protocol import STOPPED
+from labkit.rank.world import (
+    face_the_notebook,
+    join_world,
+    names,
+    remove_mpi_files,
+    seed,
+    use_own_gpu,
+    watch_mpi4py,
+)
 
 
 def _refuse(what: str, fix: str) -> NoReturn:
     raise LabError(f"{what} on a rank", "a rank has no keyboard: nobody could answer it", fix)
 
 
+def _stay() -> NoReturn:
+    found = "it would end this rank, and so all of them, a moment after the cell"
+    raise LabError("exit() on a rank", found, "leave it out; lab.stop() in the notebook ends the ranks")
+
+
 class RankEngine(IPEngine):
     """An ipyparallel engine whose namespace holds what a lesson needs and nothing else.
 
     Its control thread answers while a cell runs: `labkit_state_request` with what this rank does,
-    `labkit_interrupt_request` with a SIGINT to itself, which also ranks on other hosts can be sent.
+    `labkit_interrupt_request` with a SIGINT to itself, which also ranks on other hosts can be sent,
+    `labkit_debug_request` by a command for pdb, and between cells `labkit_help_request` with what names
+    stand for.
     """
 
     def init_engine(self) -> None:
@@ -49,20 +65,37 @@ class RankEngine(IPEngine):
         gc.enable()
         interrupts.install(self.kernel)
         leftovers.install(self.kernel)
-        tracebacks.install(self.kernel.shell)
+        cells.install(self.kernel.shell)
+        tracebacks.install(self.kernel.shell, then=debugger.look_at)
+        help.install(self.kernel.shell)
+        displays.install(self.kernel.shell)
         self.kernel._abort_queues = lambda *args: None  # a failed cell must not swallow the next one
         self.kernel.raw_input = lambda *prompt: _refuse("input()", "set the value in the cell")
-        sys.breakpointhook = lambda *args, **kwargs: _refuse("breakpoint()", "print what you want to see")
+        self.kernel.shell.ask_exit = _stay
+        debugger.install()
         self.kernel.control_handlers["labkit_state_request"] = self._tell_state
         self.kernel.control_handlers["labkit_interrupt_request"] = self._interrupt
+        self.kernel.control_handlers["labkit_help_request"] = self._help
+        self.kernel.control_handlers["labkit_debug_request"] = self._debug
 
     def _tell_state(self, stream: Any, ident: list[bytes], parent: dict[str, Any]) -> None:
-        content = {"status": "ok", "state": asdict(state.state(self.id))}
+        told = state.state(self.id)
+        if stop := debugger.stop():
+            told = replace(told, doing=STOPPED, place=stop.place, stop=stop)
+        content = {"status": "ok", "state": asdict(told)}
         self.session.send(stream, "labkit_state_reply", content, parent, ident=ident)
 
     def _interrupt(self, stream: Any, ident: list[bytes], parent: dict[str, Any]) -> None:
         os.kill(os.getpid(), signal.SIGINT)
         self.session.send(stream, "labkit_interrupt_reply", {"status": "ok"}, parent, ident=ident)
+
+    def _help(self, stream: Any, ident: list[bytes], parent: dict[str, Any]) -> None:
+        content = {"status": "ok", "answer": help.answer(*parent["content"]["question"])}
+        self.session.send(stream, "labkit_help_reply", content, parent, ident=ident)
+
+    def _debug(self, stream: Any, ident: list[bytes], parent: dict[str, Any]) -> None:
+        debugger.command(parent["content"]["command"])
+        self.session.send(stream, "labkit_debug_reply", {"status": "ok"}, parent, ident=ident)
 
 
 def send_tensors_from_the_cpu() -> None:
@@ -84,6 +117,7 @@ def main() -> None:
     face_the_notebook()
     join_world()
     remove_mpi_files()
+    watch_mpi4py()
     use_own_gpu()
     send_tensors_from_the_cpu()
     if "LABKIT_LOGS" in os.environ:

@@ -68,7 +68,7 @@ class Place:
 def serve(listening: socket.socket, ranks: int) -> Place | None:
     """Fork so many ranks. Returns its place in each of them, and None here when all have ended."""
     witnesses: dict[int, socket.socket] = {}  # by the pid of the rank
-    begun, own = 0, os.getpid()
+    begun, own, killed = 0, os.getpid(), set()
     with told_of_ends() as ends, selectors.DefaultSelector() as selector:
         selector.register(listening, selectors.EVENT_READ)
         selector.register(ends, selectors.EVENT_READ)
@@ -89,10 +89,13 @@ def serve(listening: socket.socket, ranks: int) -> Place | None:
                 elif key.fileobj is ends:
                     ends.recv(1024)
                     for rank, code in ended():
+                        if rank not in killed and code != -signal.SIGTERM:  # which the keeper sends to all
+                            endings.note(endings.said(rank, code))
                         selector.unregister(witnesses[rank])
                         with witnesses.pop(rank) as witness, suppress(OSError):  # it may have ended, too
                             witness.sendall(json.dumps([code, endings.said(rank, code)]).encode())
                 elif key.data in witnesses:  # it has nothing to say, so it has ended
+                    killed.add(key.data)
                     os.kill(key.data, signal.SIGKILL)
     return None
 

@@ -5,12 +5,19 @@ updated and others not, in the middle of an import a module that is broken for e
 it waits, and is raised at the next line of the code that called those.
 """
 
+import os
 import signal
 import sys
+from itertools import takewhile
 from types import FrameType
 from typing import Any, NoReturn
 
+from labkit.mpi import watched
+from labkit.mpi.wire.waiting import wait_until
+from labkit.rank import debugger
 from labkit.rank.state import in_cell, stack
+
+_WATCHED = os.path.dirname(watched.__file__) + os.sep
 
 _traced: list = []
 """What traced when an interrupt had to wait, a debugger or what measures coverage; to be set again."""
@@ -31,9 +38,12 @@ def _end_of_request() -> None:
 
 def _on_interrupt(signum: int, frame: FrameType | None) -> None:
     frames = stack(frame)
+    if debugger.stop():
+        raise KeyboardInterrupt
     if not any(map(in_cell, frames)):
         return
-    whole = [i for i, f in enumerate(frames) if _must_be_whole(f)]
+    inner = list(takewhile(lambda f: f.f_code is not wait_until.__code__ and not in_cell(f), frames))
+    whole = [i for i, f in enumerate(frames) if _must_be_whole(f) or (i < len(inner) and _calls_mpi(f))]
     if not whole:
         raise KeyboardInterrupt
     caller = frames[whole[-1] + 1]
@@ -45,6 +55,11 @@ def _on_interrupt(signum: int, frame: FrameType | None) -> None:
 def _raise_now(frame: FrameType, event: str, argument: object) -> NoReturn:
     frame.f_trace = None
     raise KeyboardInterrupt
+
+
+def _calls_mpi(frame: FrameType) -> bool:
+    """Whether a frame has a request in its hands, which an exception would lose."""
+    return frame.f_code.co_filename.startswith(_WATCHED)
 
 
 def _must_be_whole(frame: FrameType) -> bool:

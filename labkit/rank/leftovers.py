@@ -4,18 +4,22 @@ Its reply tells the notebook whether there is any, which costs no message. Only 
 settle it, all at once.
 """
 
-import linecache
-import os
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import torch.distributed as dist
-from mpi4py import MPI
 
+from labkit.mpi import registration
 from labkit.mpi.call import Call
+from labkit.mpi.hazards import watch
 from labkit.mpi.repair import leftovers, recovery
+from labkit.mpi.watched import settling
+from labkit.mpi.watched import world as mpi4py
+from labkit.mpi.wire.runtime import WORLD
 from labkit.mpi.world import existing
-from labkit.rank import gloo_works, world
-from labkit.rank.protocol import DESTROYED, LEFT, UNDER_WAY, WAITING, Leftover, State, in_the_cell
+from labkit.rank import cells, gloo_works, world
+from labkit.rank.protocol import LEFT, WAITING, Left, Leftover, State, in_the_cell
 
 _VERBS = {"send": "isend", "recv": "irecv"}
 
@@ -25,22 +29,35 @@ def install(kernel: Any) -> None:
     finish = kernel.finish_metadata
     gloo_works.watch()
 
+    def of_reply(reply: dict) -> dict:
+        """Where it can tell something: of an error ipyparallel hands on no more than this."""
+        failed = reply["status"] == "error"
+        return reply.setdefault("engine_info", kernel.get_engine_info()) if failed else reply
+
     def finish_cell(parent: dict, metadata: dict, reply: dict) -> Any:
-        if parent["msg_type"] == "execute_request" and (left := _left()):
-            # Of an error ipyparallel hands on no more than this.
-            failed = reply["status"] == "error"
-            place = reply.setdefault("engine_info", kernel.get_engine_info()) if failed else reply
-            place[LEFT] = left
+        dropped, made = watch.dropped(), registration.made()
+        if parent["msg_type"] == "execute_request" and (left := _left(dropped, made)) != Left():
+            of_reply(reply)[LEFT] = asdict(left)
         return finish(parent, metadata, reply)
 
     kernel.finish_metadata = finish_cell
 
 
-def _left() -> list[str]:
+def _left(dropped: Sequence[Call], made: Sequence[Call]) -> Left:
     here = existing()
-    under_way = (here is not None and leftovers.pending(here)) or gloo_works.pending()
-    destroyed = not dist.is_initialized()
-    return [word for word, is_so in ((UNDER_WAY, under_way), (DESTROYED, destroyed)) if is_so]
+    raw = mpi4py.here
+    under_way = (here is not None and leftovers.pending(here)) or gloo_works.pending() or raw.pending()
+    more = 0
+    if here is not None:
+        more, here.sent_more = here.sent_more, 0
+    return Left(
+        under_way=bool(under_way),
+        destroyed=not dist.is_initialized(),
+        dropped=tuple((x.what, x.place) for x in map(_told, dropped)),
+        groups=tuple((f"new_group({list(call.ranks)})", _place(*call.place)) for call in made),
+        sent_more=more,
+        balance=raw.balance,
+    )
 
 
 def settle(everything: bool, rejoin: bool) -> list[Leftover]:
@@ -51,11 +68,13 @@ def settle(everything: bool, rejoin: bool) -> list[Leftover]:
     """
     if existing() is not None:
         left = recovery.settle(everything or rejoin, _LONGEST)
-        told = [_told(leftover.call, leftover.fate, not leftover.ended) for leftover in left]
+        told = [_told(x.call, x.fate, not x.ended, x.waited) for x in left]
     else:
-        told = [_told(call, fate, fate != "") for call, fate in gloo_works.settled()]
+        told = [_told(call, fate, fate != "", waited) for call, fate, waited in gloo_works.settled()]
+    told += [_told_of_mpi4py(left) for left in settling.settle()]
     ours = dist.is_initialized() and dist.get_backend() == "mpi"
-    held = not ours and any(leftover.discarded and not leftover.is_message() for leftover in told)
+    stuck = [leftover for leftover in told if leftover.discarded and not leftover.of_mpi4py]
+    held = not ours and not all(leftover.is_message() for leftover in stuck)
     if (rejoin or (everything and not ours)) and not held:
         world.rejoin()
     return told
@@ -64,15 +83,22 @@ def settle(everything: bool, rejoin: bool) -> list[Leftover]:
 _LONGEST = 20.0  # seconds: the notebook waits longer
 
 
-def _told(call: Call, fate: str, discarded: bool) -> Leftover:
-    verb = _VERBS.get(call.verb, call.verb)
-    rank = MPI.COMM_WORLD.rank
-    what = State(rank, WAITING, verb, tuple(call.ranks), tag=call.tag or 0).what()
-    return Leftover(rank, what, _place(*call.place), in_the_cell(fate), discarded)
+def _told(call: Call, fate: str = "", discarded: bool = False, waited: bool = False) -> Leftover:
+    verb = call.verb if waited else _VERBS.get(call.verb, call.verb)
+    what = _what(call, verb) + (" in a thread" if waited else "")
+    return Leftover(WORLD.rank, what, _place(*call.place), in_the_cell(fate), discarded, waited)
+
+
+def _told_of_mpi4py(left: settling.Left) -> Leftover:
+    call = left.what
+    what = _what(call, _VERBS.get(call.verb, call.verb) if call.nonblocking else call.verb)
+    fate, place = in_the_cell(left.fate), _place(*call.place)
+    return Leftover(WORLD.rank, what, place, fate, left.discarded, left.waited, of_mpi4py=True)
+
+
+def _what(call: Call, verb: str) -> str:
+    return State(WORLD.rank, WAITING, verb, tuple(call.ranks), tag=call.tag or 0).what()
 
 
 def _place(file: str | None, line: int) -> str:
-    if file is None:
-        return ""
-    name = "" if in_the_cell(file) != file else f"{os.path.basename(file)}, "
-    return f"{name}line {line}: {linecache.getline(file, line).strip()}"
+    return cells.place(file, line) if file else ""

@@ -1,18 +1,36 @@
 """What both sides say to each other: what a rank does, and how ranks and cells are named. Pure."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import Any
 
 COMPUTING, WAITING, FINISHED, RAISED, ABSENT = "computing", "waiting", "finished", "raised", "absent"
-SENDS, RECEIVES = ("send", "isend"), ("recv", "irecv")
+STOPPED = "stopped"
+SENDS, RECEIVES = ("send", "isend"), ("recv", "irecv", "probe")
+ANY_TAG = -1
 LEFT = "labkit_left"
-"""Where the reply to a cell says what it has left: these two words."""
-UNDER_WAY, DESTROYED = "under way", "destroyed"
+"""Where the reply to a cell has a Left, if there is anything to tell."""
+THE_CELL = "the cell"
+"""What a cell without a number is called."""
 _CELL_FILE = re.compile(r"(?<!\S)\S*/ipykernel_\d+/\d+\.py")  # where ipykernel says that a cell's code is
+_NUMBERED = re.compile(r"# (In \[\d+\])\n")
+_CALLED_AT = re.compile(rf" at (?:{THE_CELL}|In \[\d+\]), line ")
+CLEAR = ("\x1b]labkit:clear\x07\n", "\x1b]labkit:clear when more comes\x07\n")
+"""Where a rank's text was cleared, without and with `wait`."""
+CLEARED, WIDGET = "application/vnd.labkit.cleared+json", "application/vnd.jupyter.widget-view+json"
 LONG_LINE, LONG_MESSAGE = 2_000, 40_000
 """Characters that are told of a line of the user's, and of a message."""
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A rank that waits in pdb for its `number`-th command; `said`: what pdb has said since the last one."""
+
+    number: int
+    place: str
+    said: str
 
 
 @dataclass(frozen=True)
@@ -34,26 +52,58 @@ class State:
     place: str = ""
     error: str = ""
     since: float = 0.0  # 0 if not told
+    rests: bool = field(default=False, compare=False)  # it waits, and uses next to none of a core meanwhile
     memory: int = field(default=0, compare=False)  # resident bytes; 0 if not told
+    stop: Stop | None = None  # of a rank that has stopped
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> "State":
+        """The same again from what `asdict` made of it, after a journey as JSON."""
+        return cls(**{**told, "stop": Stop(**told["stop"]) if told["stop"] else None})
 
     def is_point_to_point(self) -> bool:
         return self.verb in SENDS + RECEIVES
 
     def what(self) -> str:
         """What the rank waits in, in words: "recv from rank 1", "all_reduce number 3"."""
-        tag = f" with tag {self.tag}" if self.tag else ""
+        tag = f" with tag {self.tag}" if self.tag > 0 else ""
         if self.verb in SENDS:
             return f"{self.verb} to {ranks(self.peers)}{tag}"
         if self.verb in RECEIVES:
-            return f"{self.verb} from {ranks(self.peers) if self.peers else 'any rank'}{tag}"
+            verb = "probe for a message" if self.verb == "probe" else self.verb
+            return f"{verb} from {ranks(self.peers) if self.peers else 'any rank'}{tag}"
         return self.verb + (f" number {self.number}" if self.number else "")
+
+
+@dataclass(frozen=True)
+class Left:
+    """What a rank tells at the end of a cell: what it leaves, and what it has made.
+
+    `dropped` are operations for which it has not waited, `groups` its calls of `new_group`: what, and where.
+    `sent_more`: how many messages more it has sent than received, where sends are not checked. The `balance`
+    of all ranks adds up to 0 where every message of mpi4py's was received as it was sent.
+    """
+
+    under_way: bool = False
+    destroyed: bool = False
+    dropped: tuple[tuple[str, str], ...] = ()
+    groups: tuple[tuple[str, str], ...] = ()
+    sent_more: int = 0
+    balance: int = 0
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> "Left":
+        """The same again from what `asdict` made of it, after a journey as JSON."""
+        listed = {name: tuple(map(tuple, told[name])) for name in ("dropped", "groups") if name in told}
+        return cls(**{**told, **listed})
 
 
 @dataclass(frozen=True)
 class Leftover:
     """An operation of a cell for which nobody waited: `what` it was, `place` its line if known.
 
-    `fate` says why it could not end, and is `discarded`, or how it failed; empty if it has ended well.
+    `fate` says why it could not end, and is `discarded`, or how it failed; empty if it has ended well. It may
+    have been `waited` for, and have gone wrong all the same. `of_mpi4py`: no process group knows of it.
     """
 
     rank: int
@@ -61,14 +111,36 @@ class Leftover:
     place: str = ""
     fate: str = ""
     discarded: bool = False
+    waited: bool = False
+    of_mpi4py: bool = False
 
     def is_message(self) -> bool:
-        return self.what.startswith(("isend", "irecv"))
+        return self.what.startswith(SENDS + RECEIVES)
+
+
+def numbered(cell: str, number: int) -> str:
+    """A cell as ranks get it: a line that names it is in the place of its %%px line, the others stay.
+
+    >>> numbered("dist.barrier()", 10)
+    '# In [10]\\ndist.barrier()'
+    """
+    return f"# In [{number}]\n{cell}"
+
+
+def cell_of(code: str) -> str:
+    """The name of a cell that `numbered` has given it, "In [10]", or none."""
+    found = _NUMBERED.match(code)
+    return found[1] if found else ""
+
+
+def tells_calls(message: str) -> bool:
+    """Whether a message lists what ranks have called, and where."""
+    return _CALLED_AT.search(message) is not None
 
 
 def in_the_cell(message: str) -> str:
     """A message that speaks of "the cell" and not of the file that ipykernel gives it."""
-    return _CELL_FILE.sub("the cell", message)
+    return _CELL_FILE.sub(THE_CELL, message)
 
 
 def cut(message: str) -> str:

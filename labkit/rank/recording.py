@@ -1,7 +1,6 @@
 """One rank's part of a trace: what its process records from `start` to `stop`, as plain data."""
 
 import linecache
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,8 +11,10 @@ from IPython.core.interactiveshell import InteractiveShell
 from labkit import LabError
 from labkit.mpi.call import Call, dtype_name
 from labkit.mpi.record import record
+from labkit.rank import cells
 from labkit.rank import other_backends as other_groups
 from labkit.rank.clocks import measure
+from labkit.rank.protocol import THE_CELL
 from labkit.trace.records import Moment, Offset, Operation, Place, Recording
 
 
@@ -113,4 +114,4 @@ def _place(place: tuple[str | None, int], first_cell: int) -> Place | None:
     number = shell.compile._filename_map.get(file) if shell else None  # the only place where IPython keeps it
     text = linecache.getline(file, line).strip()
     cell = None if number is None else max(0, number - first_cell + 1)
-    return Place(text, line, cell, os.path.basename(file))
+    return Place(text, line, cell, "" if cells.name(file) == THE_CELL else cells.name(file))

@@ -6,6 +6,7 @@ from math import inf
 from typing import Any
 
 import numpy
+import torch
 from IPython import get_ipython
 
 from labkit import LabError
@@ -40,12 +41,15 @@ def answer(name: str, *arguments: Any) -> Any:
 
 
 def clean() -> None:
-    """Forget what cells defined, and seed again: the namespace is as after a start."""
+    """Forget what cells defined and set, and seed again: the namespace is as after a start."""
     recording.off()
     slow_link.limit(inf, 0.0)
     shell = get_ipython()
     shell.reset(new_session=False)
     shell.user_ns.update(world.names())
+    torch.set_default_dtype(torch.float32)
+    torch.set_default_device(None)
+    torch.set_grad_enabled(True)
     world.seed()
 
 
@@ -54,9 +58,9 @@ def settle(everything: bool, rejoin: bool) -> list[Leftover]:
     return leftovers.settle(everything, rejoin)
 
 
-def limit_network(bandwidth: float, latency: float) -> None:
+def limit_network(bandwidth: float, latency: float, ranks_per_host: int) -> None:
     """Slow messages down to bytes per second, and seconds. Collective: clocks are compared."""
-    slow_link.limit(bandwidth, latency, measure().offset / 1e9)
+    slow_link.limit(bandwidth, latency, measure().offset / 1e9, ranks_per_host)
 
 
 def start_recording() -> None:

@@ -3,7 +3,6 @@
 The main thread may be blocked in a message; the control thread, which answers here, is not.
 """
 
-import linecache
 import sys
 import threading
 import time
@@ -11,10 +10,13 @@ from types import FrameType
 from typing import Any
 
 import psutil
+import torch
 from IPython import get_ipython
 
 from labkit import mpi
-from labkit.rank.protocol import COMPUTING, WAITING, State, cut
+from labkit.mpi.messages import slow_link
+from labkit.rank import cells, gloo_works
+from labkit.rank.protocol import COMPUTING, WAITING, State
 
 _PROCESS = psutil.Process()
 _MAIN = threading.main_thread().ident
@@ -26,11 +28,20 @@ def state(rank: int) -> State:
     frames = stack(sys._current_frames().get(_MAIN))
     cell = next((f for f in frames if in_cell(f)), None)
     inner = frames[: frames.index(cell)] if cell else []
-    waiting = _waiting_in_mpi() or _waiting_in_c10d(inner) or _waiting_in_backward(inner)
-    place = _place(cell) if cell else ""
+    rests = _load.rests()
+    waiting = _waiting_in_mpi() or _waiting_in_c10d(inner) or _waiting_in_gloo()
+    waiting = waiting or (_waiting_in_ddp(inner) if rests else None)
+    place = cells.place(cell.f_code.co_filename, cell.f_lineno) if cell else ""
     memory = _PROCESS.memory_info().rss
     doing: dict[str, Any] = {"doing": WAITING, **waiting} if waiting else {"doing": COMPUTING}
+    if waiting and rests:  # unless it is a GPU that works, or a message that is held back until it is due
+        doing["rests"] = not torch.cuda.is_initialized() and slow_link.link is None
     return State(rank, place=place, memory=memory, **doing)
+
+
+def runs_a_cell() -> bool:
+    """Whether this rank is in a cell at this moment."""
+    return any(map(in_cell, stack(sys._current_frames().get(_MAIN))))
 
 
 def in_cell(frame: FrameType) -> bool:
@@ -46,11 +57,6 @@ def stack(frame: FrameType | None) -> list[FrameType]:
         frames.append(frame)
         frame = frame.f_back
     return frames
-
-
-def _place(frame: FrameType) -> str:
-    line = frame.f_lineno
-    return f"line {line}: {cut(linecache.getline(frame.f_code.co_filename, line).strip())}"
 
 
 def _waiting_in_mpi() -> dict | None:
@@ -83,15 +89,33 @@ def _waiting_in_c10d(inner: list[FrameType]) -> dict | None:
     return _collective(verb, group if isinstance(group, dist.ProcessGroup) else dist.group.WORLD)
 
 
-def _waiting_in_backward(inner: list[FrameType]) -> dict | None:
-    """A wait of DDP, deep in autograd's C++, seen by what it does not do: the process rests."""
+def _waiting_in_gloo() -> dict | None:
+    """A wait for what was called asynchronously."""
+    found = gloo_works.waiting(_MAIN)
+    if found is None:
+        return None
+    call, number = found
+    verb = {"send": "isend", "recv": "irecv"}.get(call.verb, call.verb)
+    told = {"verb": verb, "peers": tuple(call.ranks), "tag": call.tag or 0, "number": number}
+    return told | ({"group": call.group} if number else {})
+
+
+_OF_DDP = {
+    "_engine_run_backward": "all_reduce in backward",
+    "_pre_forward": "DDP's agreement on its buckets",
+    "_verify_param_shape_across_processes": "DDP's comparison of parameters",
+    "_sync_module_states": "DDP's broadcast of parameters",
+}
+"""The functions from which DDP calls C++ that waits for other ranks, and what for."""
+
+
+def _waiting_in_ddp(inner: list[FrameType]) -> dict | None:
+    """A wait deep in C++ of a process that rests."""
     import torch.distributed as dist
 
-    rests = _load.rests()
-    if not inner or inner[0].f_code.co_name != "_engine_run_backward" or not rests:
-        return None
+    verb = next((_OF_DDP[f.f_code.co_name] for f in inner[:2] if f.f_code.co_name in _OF_DDP), None)
     group = dist.group.WORLD
-    return _collective("all_reduce in backward", group) if dist.get_backend(group) == "gloo" else None
+    return _collective(verb, group) if verb and dist.get_backend(group) == "gloo" else None
 
 
 def _collective(verb: str, group: Any) -> dict:
@@ -100,7 +124,7 @@ def _collective(verb: str, group: Any) -> dict:
     return {
         "verb": verb,
         "peers": tuple(dist.get_process_group_ranks(group)),
-        "number": group._get_backend(group._device_types[0])._get_sequence_number_for_group(),
+        "number": gloo_works.number_of(group),
         "group": group.group_name,
     }
 

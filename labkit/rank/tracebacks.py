@@ -5,16 +5,22 @@ shows a learner twenty frames of machinery.
 """
 
 import linecache
+import re
+import sys
 import sysconfig
 import traceback
+import warnings
+from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
+from types import FrameType, TracebackType
+from typing import Any
 
 import torch
 from IPython.core.interactiveshell import InteractiveShell
 
 import labkit
-from labkit.rank.protocol import cut, in_the_cell
+from labkit.rank import cells
+from labkit.rank.protocol import THE_CELL, cell_of, cut, in_the_cell
 from labkit.rank.state import in_cell
 
 _LIBRARIES = tuple(
@@ -22,48 +28,74 @@ _LIBRARIES = tuple(
     for path in (Path(torch.__file__).parents[1], sysconfig.get_path("stdlib"), Path(labkit.__file__).parent)
 )
 CONTEXT = 2  # lines of a cell above and below
+_NAME = re.compile(r"^([A-Za-z_][\w.]*)(?=:|$)", re.MULTILINE)  # of the error, in what Python says of it
+_GREEN, _RED = "\x1b[32m{}\x1b[39m", "\x1b[31m{}\x1b[39m"
 
 
-def install(shell: InteractiveShell) -> None:
-    """Use the short traceback for every error of a cell but a syntax error, which has no frames."""
+def install(shell: InteractiveShell, then: Callable[[BaseException, TracebackType], None]) -> None:
+    """Use the short traceback for every error of a cell; `then` looks at it."""
+
+    def _show(
+        shell: InteractiveShell,
+        kind: type[BaseException],
+        error: BaseException,
+        trace: TracebackType,
+        tb_offset: int | None = None,
+    ) -> list[str]:
+        lines = short(kind, error, trace)
+        shell._showtraceback(kind, error, lines)
+        then(error, trace)
+        return lines
+
     shell.set_custom_exc((BaseException,), _show)
     shell.InteractiveTB.set_mode("Minimal")  # IPython formats each error once more, for its history
+    shown = shell.showtraceback
+
+    def showtraceback(*args: Any, exception_only: bool = False, **options: Any) -> None:
+        """Also of sys.exit in a cell, of which IPython would leave out the line."""
+        kind, error, trace = sys.exc_info()
+        if exception_only and kind is not None and error is not None and trace is not None:
+            _show(shell, kind, error, trace)
+        else:
+            shown(*args, **options)
+
+    shell.showtraceback = showtraceback  # type: ignore[method-assign]
+    warnings.filterwarnings("ignore", "To exit: use", UserWarning)  # which is no advice on a rank
 
 
-def _show(
-    shell: InteractiveShell,
-    kind: type[BaseException],
-    error: BaseException,
-    trace: TracebackType,
-    tb_offset: int | None = None,
-) -> list[str]:
-    lines = short(kind, error, trace, shell.execution_count)
-    shell._showtraceback(kind, error, lines)
-    return lines
-
-
-def short(kind: type[BaseException], error: BaseException, trace: TracebackType, count: int) -> list[str]:
-    """The lines of a traceback; `count` is the number of the cell."""
+def short(kind: type[BaseException], error: BaseException, trace: TracebackType) -> list[str]:
+    """The lines of a traceback, coloured as IPython's are."""
     frames = [(frame, line) for frame, line in traceback.walk_tb(trace)]
     told, skipped = [], 0
     for frame, line in frames:
+        file = frame.f_code.co_filename
         if in_cell(frame):
-            told += [f"Cell In[{count}], line {line}", *_around(frame.f_code.co_filename, line)]
-        elif frame.f_code.co_filename.startswith(_LIBRARIES) or frame.f_code.co_filename.startswith("<"):
+            cell = "" if cells.name(file) == THE_CELL else f" {cells.name(file)}"
+            told += [_GREEN.format(f"Cell{cell}, line {line}"), *around(file, line)]
+        elif of_a_library(frame):
             skipped += 1
         else:
-            told += [
-                f"File {frame.f_code.co_filename}, line {line}",
-                *_around(frame.f_code.co_filename, line),
-            ]
+            told += [_GREEN.format(f"File {file}, line {line}"), *around(file, line)]
     if skipped and not in_cell(frames[-1][0]):
         told.append(f"... {skipped} frames in libraries, the last in {frames[-1][0].f_code.co_name}()")
-    message = "".join(traceback.format_exception_only(kind, error))
-    return [*told, *in_the_cell(cut(message)).splitlines()]
+    message = in_the_cell(cut("".join(traceback.format_exception_only(kind, error))))
+    if isinstance(error, SyntaxError) and cell_of(f"# {error.filename}\n"):
+        told = [_GREEN.format(f"Cell {error.filename}, line {error.lineno}")]
+        message = message.split("\n", 1)[1]  # its own first line says the same
+    return [*told, *_NAME.sub(_RED.format(r"\1"), message, count=1).splitlines()]
 
 
-def _around(file: str, line: int) -> list[str]:
+def of_a_library(frame: FrameType) -> bool:
+    """Whether a frame runs code of an installed package, of Python, or of labkit, and not of a cell."""
+    return frame.f_code.co_filename.startswith((*_LIBRARIES, "<"))
+
+
+def around(file: str, line: int) -> list[str]:
+    """That line of a file with an arrow, and the lines next to it."""
     first = max(1, line - CONTEXT)
     source = [(n, cut(linecache.getline(file, n).rstrip())) for n in range(first, line + CONTEXT + 1)]
-    arrows = [f"----> {n} {text}" if n == line else f"      {n} {text}" for n, text in source if text]
+    source = [(n, text) for n, text in source if text and not (n == 1 and cell_of(f"{text}\n"))]
+    arrows = [
+        f"{_GREEN.format(f'----> {n}')} {text}" if n == line else f"      {n} {text}" for n, text in source
+    ]
     return [*arrows, ""]

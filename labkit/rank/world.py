@@ -9,38 +9,44 @@ import numpy
 import psutil
 import torch
 import torch.distributed as dist
-from mpi4py import MPI
 
 from labkit import mpi
-from labkit.launch import mpi_files
+from labkit.launch import endings, mpi_files, processes
 from labkit.launch.hosts import ssh
+from labkit.mpi.watched.install import install
 from labkit.mpi.wire import store
+from labkit.mpi.wire.runtime import MPI, WORLD
 
 GROUP_TIMEOUT = timedelta(minutes=30)
 
 
 def join_world() -> None:
     """Initialise the default process group over all ranks, rank and world size as MPI says."""
-    world = MPI.COMM_WORLD
-    expected = int(os.environ.get("LABKIT_WORLD_SIZE", world.size))
-    if world.size != expected:
+    expected = int(os.environ.get("LABKIT_WORLD_SIZE", WORLD.size))
+    if WORLD.size != expected:
         raise SystemExit(
             f"{expected} ranks were started, but this rank's MPI ({MPI.Get_library_version().split()[0]}) "
-            f"sees a world of {world.size}: mpiexec and libmpi are of different MPIs"
+            f"sees a world of {WORLD.size}: mpiexec and libmpi are of different MPIs"
         )
     torch.set_num_threads(1)
     backend = os.environ.get("LABKIT_BACKEND", "auto")
     if backend in ("auto", "mpi"):
         mpi.init(timeout=GROUP_TIMEOUT)
     else:
-        numbers = {"store": _store(world), "rank": world.rank, "world_size": world.size}
+        numbers = {"store": _store(WORLD), "rank": WORLD.rank, "world_size": WORLD.size}
         dist.init_process_group(backend, timeout=GROUP_TIMEOUT, **numbers)
 
 
 def remove_mpi_files() -> None:
     """What MPI has given names, for the ranks to find each other: once all have, nobody needs them."""
-    MPI.COMM_WORLD.Barrier()
+    WORLD.Barrier()
     mpi_files.remove(mpi_files.held_by([os.getpid()]))
+
+
+def watch_mpi4py() -> None:
+    """Let cells that use mpi4py be seen, checked, interrupted and recorded. Collective over all ranks."""
+    checked = os.environ.get("LABKIT_CHECK", "") not in ("", "0")
+    install(checked, before_abort=lambda rank, code: endings.note(endings.aborts(rank, code)))
 
 
 def rejoin() -> None:
@@ -55,7 +61,7 @@ def face_the_notebook() -> None:
     notebook = os.environ.get("LABKIT_NOTEBOOK")
     if notebook:
         address = ssh.own_address(towards=notebook)
-        os.environ.setdefault("MASTER_ADDR", MPI.COMM_WORLD.bcast(address))
+        os.environ.setdefault("MASTER_ADDR", WORLD.bcast(address))
         for library in ("GLOO", "NCCL"):
             os.environ.setdefault(f"{library}_SOCKET_IFNAME", ssh.interface(address))
 
@@ -70,7 +76,7 @@ def device() -> torch.device:
     asked = os.environ.get("LABKIT_DEVICE", "auto")
     if asked == "cpu" or not torch.cuda.is_available():
         return torch.device("cpu")
-    local = MPI.COMM_WORLD.Split_type(MPI.COMM_TYPE_SHARED).rank
+    local = WORLD.Split_type(MPI.COMM_TYPE_SHARED).rank
     return torch.device("cuda", local % torch.cuda.device_count())
 
 
@@ -108,5 +114,5 @@ def describe() -> dict:
         "pid": os.getpid(),
         "device": str(device()),
         "backend": dist.get_backend(),
-        "started": psutil.Process().create_time(),
+        "started": processes.started(psutil.Process()),
     }

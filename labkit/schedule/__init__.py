@@ -1,10 +1,11 @@
 """Schedules: communication as data, which is checked, counted, drawn, simulated, and run on real ranks.
 
 Per rank a tuple of steps, per step the operations that run at the same time, rendezvous semantics. Built in
-lesson 06.
+lesson 07.
 
 chunks        the parts of a tensor: their names, and where they begin and end
-description   Send, Recv, Reduce, Copy, Compute, and the Schedule that they make
+operations    what a rank can do in a step: Send, Recv, Reduce, Copy, Compute
+description   the Schedule that such steps make
 rounds        a schedule of thousands of ranks, as arrays
 pipeline      a pipeline's slots, and the schedule that they make
 access        which chunks an operation reads, writes and frees
@@ -21,14 +22,16 @@ from labkit.schedule.checks.pipeline import pipeline_violations
 from labkit.schedule.checks.violation import Violation
 from labkit.schedule.chunks import boundary, label
 from labkit.schedule.counts import chunk_bytes, peak_memory, sent_bytes, steps
-from labkit.schedule.description import Compute, Copy, Recv, Reduce, Schedule, Send, compute, table
-from labkit.schedule.pipeline import Backward, Forward, pipeline_schedule, stored
+from labkit.schedule.description import Schedule, compute, table
+from labkit.schedule.operations import Compute, Copy, Recv, Reduce, Send
+from labkit.schedule.pipeline import Backward, BackwardWeight, Forward, pipeline_schedule, stored
 from labkit.schedule.rounds import Round, Rounds
 from labkit.schedule.runner import run
 from labkit.schedule.states import execute, states
 
 __all__ = [
     "Backward",
+    "BackwardWeight",
     "Budget",
     "Compute",
     "Copy",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from labkit.schedule.chunks import Chunk, atoms
-from labkit.schedule.description import Compute, Copy, Operation, Recv, Reduce, Send
+from labkit.schedule.operations import Compute, Copy, Operation, Recv, Reduce, Send
 
 
 def target(operation: Recv | Reduce | Copy) -> Chunk:

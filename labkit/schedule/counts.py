@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from labkit.schedule.access import freed, written
 from labkit.schedule.chunks import Chunk, boundary
-from labkit.schedule.description import Reduce, Schedule, Send
+from labkit.schedule.description import Schedule
+from labkit.schedule.operations import Reduce, Send
 
 
 def chunk_bytes(schedule: Schedule, chunk: Chunk, nbytes: int, itemsize: int = 4) -> int:

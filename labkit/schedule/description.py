@@ -7,99 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from labkit import LabError
-from labkit.schedule.chunks import Chunk, short
-
-
-@dataclass(frozen=True)
-class Send:
-    """Send a chunk to another rank; ends when the receiver has taken it.
-
-    With `wait` False the rank goes on at once (`isend`), and waits only after its last step. What is sent
-    must not change before it has been taken.
-    """
-
-    to: int
-    chunk: Chunk
-    wait: bool = True
-
-    @property
-    def peer(self) -> int:
-        return self.to
-
-    def __str__(self) -> str:
-        return f"send {short(self.chunk)} to r{self.to}"
-
-
-@dataclass(frozen=True)
-class Recv:
-    """Receive the chunk that `source` sends under this name, and keep it there or in `into`."""
-
-    source: int
-    chunk: Chunk
-    into: Chunk | None = None
-
-    @property
-    def peer(self) -> int:
-        return self.source
-
-    def __str__(self) -> str:
-        return f"get {short(self.chunk)} from r{self.source}{_into(self)}"
-
-
-@dataclass(frozen=True)
-class Reduce:
-    """Receive a chunk and add it to one's own of that name, or to `into`.
-
-    `source` None takes the chunk from one's own memory. A buffer that does not exist yet starts as what
-    is added first.
-    """
-
-    source: int | None
-    chunk: Chunk
-    into: Chunk | None = None
-
-    @property
-    def peer(self) -> int | None:
-        return self.source
-
-    def __str__(self) -> str:
-        origin = "" if self.source is None else f" from r{self.source}"
-        return f"add {short(self.chunk)}{origin}{_into(self)}"
-
-
-@dataclass(frozen=True)
-class Copy:
-    """Copy a chunk within one's own memory."""
-
-    chunk: Chunk
-    into: Chunk
-    peer = None
-
-    def __str__(self) -> str:
-        return f"copy {short(self.chunk)}{_into(self)}"
-
-
-@dataclass(frozen=True)
-class Compute:
-    """Work that takes a time and changes what a rank holds: "forward 2" makes "activation 2".
-
-    What it `frees` is gone when the step ends.
-    """
-
-    label: str
-    seconds: float = 0.0
-    reads: tuple[Chunk, ...] = ()
-    produces: tuple[Chunk, ...] = ()
-    frees: tuple[Chunk, ...] = ()
-    peer = None
-
-    def __str__(self) -> str:
-        return self.label
-
-
-Operation = Send | Recv | Reduce | Copy | Compute
-"""`peer` is the rank at the other end of a message, None for what needs no other rank."""
-Step = tuple[Operation, ...]
+from labkit.schedule.operations import Compute, Operation, Step
 
 
 @dataclass(frozen=True)
@@ -112,8 +20,9 @@ class Schedule:
 
     The tensor is cut into `chunks` parts as `torch.tensor_split` cuts it, and every rank starts with all
     parts of its own tensor; with `chunks` 0 it starts with nothing. Buffers that have a name are as large
-    as the whole tensor, or `sizes` times as large. Built in lesson 06.
+    as the whole tensor, or `sizes` times as large. Built in lesson 07.
 
+    >>> from labkit.schedule import Recv, Schedule, Send
     >>> print(Schedule([[Send(1, 0)], [Recv(0, 0)]]))
     step  rank 0        rank 1
        0  send 0 to r1  get 0 from r0
@@ -159,11 +68,6 @@ class Schedule:
         return table(self)
 
 
-def holds_up(operation: Operation) -> bool:
-    """Whether the step waits for another rank."""
-    return operation.peer is not None and not (isinstance(operation, Send) and not operation.wait)
-
-
 def compute(world_size: int, label: str, seconds: float) -> Schedule:
     """One step in which every rank computes; `compute(...) + ring(...)` is a training step."""
     return Schedule([[Compute(label, seconds)]] * world_size, chunks=0)
@@ -182,10 +86,6 @@ def table(schedule: Schedule, ranks: range | None = None) -> str:
         for cells in zip(*columns, strict=True)
     )
     return "\n".join("  ".join(row).rstrip() for row in rows)
-
-
-def _into(operation: Recv | Reduce | Copy) -> str:
-    return "" if operation.into is None else f" into {short(operation.into)}"
 
 
 def _step(step: Operation | Iterable[Operation]) -> Step:

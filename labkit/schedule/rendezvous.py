@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Iterator
 
-from labkit.schedule.description import Recv, Reduce, Schedule, Send, holds_up
+from labkit.schedule.description import Schedule
+from labkit.schedule.operations import Recv, Reduce, Send, holds_up
 
 Position = tuple[int, int, int]
 """Rank, step, place of an operation in its step."""

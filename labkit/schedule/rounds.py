@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from labkit.schedule.chunks import chunk_range
-from labkit.schedule.description import Recv, Reduce, Schedule, Send
+from labkit.schedule.description import Schedule
+from labkit.schedule.operations import Recv, Reduce, Send
 
 
 @dataclass(frozen=True)

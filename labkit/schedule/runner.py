@@ -10,7 +10,8 @@ from labkit import LabError
 from labkit.schedule.access import freed, target
 from labkit.schedule.chunks import Chunk, boundary
 from labkit.schedule.counts import chunk_bytes
-from labkit.schedule.description import Compute, Copy, Recv, Reduce, Schedule, Send
+from labkit.schedule.description import Schedule
+from labkit.schedule.operations import Compute, Copy, Recv, Reduce, Send
 
 if TYPE_CHECKING:
     import torch
@@ -24,7 +25,7 @@ def run(
     x has the same shape and dtype on every rank. A `Compute` calls `compute(operation, memory)`, which reads
     and fills `memory`, a dict from names of buffers to tensors; without it a `Compute` only takes its time.
     Returns that dict. LabError if the group has another number of ranks, or x is not contiguous. Built in
-    lesson 06.
+    lesson 07.
     """
     import torch.distributed as dist
 

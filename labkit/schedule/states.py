@@ -10,7 +10,8 @@ import numpy as np
 from labkit import LabError
 from labkit.schedule.access import freed, read, target, written
 from labkit.schedule.chunks import atoms, boundary, label
-from labkit.schedule.description import Compute, Copy, Operation, Recv, Reduce, Schedule, Send
+from labkit.schedule.description import Schedule
+from labkit.schedule.operations import Compute, Copy, Operation, Recv, Reduce, Send
 from labkit.schedule.rendezvous import partners, progress
 
 Memory = dict
@@ -22,7 +23,7 @@ def states(schedule: Schedule, tensors: Sequence | None = None) -> tuple[tuple[M
 
     A content is the sorted tuple of the ranks whose parts are in the sum: (0, 1, 1) counts rank 1 twice.
     A buffer made by a `Compute` holds its label. With `tensors`, one flat array per rank, a content is the
-    array of values, and a schedule with `Compute` is refused. Built in lesson 06.
+    array of values, and a schedule with `Compute` is refused. Built in lesson 07.
 
     >>> from labkit.schedule import Recv, Schedule, Send
     >>> states(Schedule([[Send(1, 0)], [Recv(0, 0)]]))

@@ -1,12 +1,17 @@
 """Schedules on a virtual cluster: the same description that real ranks run, the same Trace that they give.
 
 network      latency, bandwidth, and which messages share a link; the networks that have a name
+routes       the latency and the links of each message
 cluster      every message an event of SimPy, to some hundred ranks
-fabric       the links of such a cluster, shared fairly
-recurrence   thousands of ranks that share nothing, round by round
+fabric       the links of such a cluster
+flows        messages that share links, fairly, as arrays
+recurrence   thousands of ranks whose messages meet nowhere, round by round
+shared       a thousand ranks whose messages meet, moment by moment
+turning      rings of tens of thousands of ranks
 replay       a recorded step of training, on another network
 arrivals     workers and one server, in time alone
 cost         closed forms: what it costs, when it pays
+planner/     a model on a cluster: which configuration is fast, which does not fit
 """
 
 from __future__ import annotations
@@ -26,6 +31,7 @@ from labkit.simulate.network import (
     Network,
 )
 from labkit.simulate.recurrence import finish_times, simulate_rounds
+from labkit.simulate.turning import ring_finish_times
 from labkit.trace import Trace
 
 __all__ = [
@@ -38,6 +44,7 @@ __all__ = [
     "PRESETS",
     "Network",
     "finish_times",
+    "ring_finish_times",
     "simulate",
 ]
 
@@ -57,8 +64,8 @@ def simulate(
     Rank r begins at `start`, or at start[r]. A `Compute` of s seconds takes noise(random, s) seconds, with
     random numbers (`numpy.random.Generator`) that `seed` and the rank give: the same seed, the same trace.
     `Rounds` without shared links are simulated by a recurrence, all else by SimPy, to some hundred ranks; for
-    thousands `finish_times` gives the times alone. LabError for a schedule that gets stuck. Built in lesson
-    06.
+    more of them `finish_times` gives the times alone. LabError for a schedule that gets stuck. Built in
+    lesson 07.
 
     >>> from labkit.algorithms import ring
     >>> trace = simulate(ring(4), ETHERNET_1G, 4_000_000)

@@ -11,7 +11,8 @@ import simpy
 from labkit.schedule.checks import check
 from labkit.schedule.chunks import Chunk, label
 from labkit.schedule.counts import chunk_bytes
-from labkit.schedule.description import Compute, Operation, Reduce, Schedule, Send, holds_up
+from labkit.schedule.description import Schedule
+from labkit.schedule.operations import Compute, Operation, Reduce, Send, holds_up
 from labkit.schedule.rendezvous import Position, partners
 from labkit.simulate.fabric import Fabric
 from labkit.simulate.network import Network

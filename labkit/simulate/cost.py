@@ -38,7 +38,7 @@ class Cost:
         return self.volume * nbytes / left if left > 0 else inf
 
 
-# The closed forms of the algorithms of lesson 06.
+# The closed forms of the algorithms of lessons 06 and 07.
 
 
 def naive_cost(ranks: int) -> Cost:

@@ -1,4 +1,4 @@
-"""Thousands of ranks where nothing is shared: when each rank is done, one round after another."""
+"""Thousands of ranks: when each is done, one round after another where no two messages meet on a link."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from labkit import LabError
 from labkit.schedule.chunks import boundary, chunk_range, label
 from labkit.schedule.rounds import Round, Rounds
 from labkit.simulate.network import Network
+from labkit.simulate.routes import Routes
+from labkit.simulate.shared import SharedRun
 from labkit.trace import Event, Trace
 
 Start = float | Sequence[float] | np.ndarray
@@ -20,13 +21,17 @@ Start = float | Sequence[float] | np.ndarray
 def finish_times(
     rounds: Rounds, network: Network, nbytes: int, *, itemsize: int = 4, start: Start = 0.0
 ) -> np.ndarray:
-    """Seconds when each rank is done, [R]; rank r begins at start, or start[r], and nothing is shared.
+    """Seconds when each rank is done, [R]; rank r begins at start, or start[r].
 
     A message begins when both its ranks are ready for it. `start` is a simple model of compute times: draw
-    them, and add the all-reduce. LabError if the network shares links. Built in lesson 06.
+    them, and add the all-reduce. Where messages meet on links, a thousand ranks take some seconds. Built in
+    lesson 07.
     """
     ready = np.broadcast_to(np.asarray(start, dtype=float), rounds.world_size).copy()
-    for _ in timed(rounds, network, nbytes, itemsize, ready):
+    routes = Routes(rounds, network) if network.shared else None
+    if routes and routes.meet():
+        return SharedRun(rounds, routes, network.gamma, nbytes, itemsize, ready).finish_times()
+    for _ in timed(rounds, network, nbytes, itemsize, ready, routes):
         pass
     return ready
 
@@ -53,22 +58,28 @@ def simulate_rounds(rounds: Rounds, network: Network, nbytes: int, itemsize: int
 
 
 def timed(
-    rounds: Rounds, network: Network, nbytes: int, itemsize: int, ready: np.ndarray
+    rounds: Rounds,
+    network: Network,
+    nbytes: int,
+    itemsize: int,
+    ready: np.ndarray,
+    routes: Routes | None = None,
 ) -> Iterator[tuple[Round, np.ndarray, np.ndarray, np.ndarray]]:
-    """Yield each round with its messages' begin, end and bytes, [M]; then moves `ready` on, [R]."""
-    if network.shared:
-        raise LabError(
-            f"{rounds.world_size} ranks without a queue on any link",
-            "a network on which ranks share links",
-            "simulate(...), to some hundred ranks; or a network in which nothing is shared",
-        )
+    """Yield each round with its messages' begin, end and bytes, [M]; then moves `ready` on, [R].
+
+    Every message goes at the network's pace, or at that of its route.
+    """
+    alpha: float | np.ndarray = network.alpha
+    beta: float | np.ndarray = network.beta
     length = nbytes // itemsize
     for one in rounds.rounds():
         size = itemsize * (
             boundary(length, rounds.chunks, one.last) - boundary(length, rounds.chunks, one.first)
         )
+        if routes:
+            alpha, beta = routes.pace(one.source, one.to)
         begin = np.maximum(ready[one.source], ready[one.to])
-        end = begin + (network.alpha + size * network.beta)
+        end = begin + (alpha + size * beta)
         yield one, begin, end, size
         after = ready.copy()  # a rank that sends and receives is done when both are
         after[one.source] = end

@@ -8,8 +8,11 @@ match     which operations of different ranks belong together
 event     one operation on one rank, with what it waited for
 trace     all of them, and what can be asked of them
 chains    messages, steps, the critical path
+hidden    how much of the communication went on while its rank computed
+races     receives that could have got another message
 table     events as text
 chrome    events as a file that Perfetto opens
+flight    events as PyTorch's Flight Recorder dumps them, and its dumps as events
 """
 
 from labkit.trace.event import COMPUTE, Event

@@ -32,7 +32,9 @@ class Event:
     op: str = ""
     waiting: float = 0.0  # seconds from this rank's own entry to the last peer's entry
     cpu: float = 0.0  # seconds of processor time that the rank's main thread had from start to end
-    place: str = ""  # source line: "cell 3, line 2: dist.send(x, dst=1)"
+    place: str = ""  # source line: "In [3], line 2: dist.send(x, dst=1)"
+    any_source: bool = False  # a receive that did not say from whom
+    ended: bool = True  # before the trace was; else `end` is when the trace was
     label: str = ""  # what a schedule calls the data: "chunk 2"
 
     @property

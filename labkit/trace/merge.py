@@ -1,4 +1,4 @@
-"""From what each rank recorded to one Trace: on one clock, matched, and with what lies in between."""
+"""From what each rank recorded to one trace's events: on one clock, matched, with what lies in between."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -7,11 +7,10 @@ from dataclasses import replace
 from labkit.trace.event import COMPUTE, Event
 from labkit.trace.match import Meeting, match
 from labkit.trace.records import Moment, Offset, Operation, Place, Recording
-from labkit.trace.trace import Trace
 
 
-def merge(recordings: Sequence[Recording], world_size: int) -> Trace:
-    """All ranks' events on rank 0's clock; the trace begins with the first of them."""
+def merge(recordings: Sequence[Recording]) -> tuple[tuple[Event, ...], float]:
+    """All ranks' events on rank 0's clock, which begins with the first of them; the bound on its error."""
     error = max((o.error for r in recordings for o in r.offsets), default=0)
     recordings = [aligned(recording) for recording in recordings]
     operations = [operation for recording in recordings for operation in recording.operations]
@@ -25,7 +24,7 @@ def merge(recordings: Sequence[Recording], world_size: int) -> Trace:
         for rank, start, end in computes
     ]
     events.sort(key=lambda e: (e.start, e.rank, e.end))
-    return Trace(world_size, tuple(events), _seconds(error))
+    return tuple(events), _seconds(error)
 
 
 def aligned(recording: Recording) -> Recording:
@@ -102,6 +101,8 @@ def _event(one: Operation, meeting: Meeting, begin: int, named: bool) -> Event:
         tag=one.tag, root=one.root, op=one.op,
         waiting=_seconds(meeting.waiting(one)), cpu=_cpu(one.start, end),
         place=_words(one.place, named) if one.place else "",
+        any_source=one.verb == "recv" and one.source is not None and len(one.ranks) > 1,
+        ended=one.ended and not one.failed,
     )  # fmt: skip
 
 
@@ -115,10 +116,9 @@ def _seconds(nanoseconds: int) -> float:
 
 
 def _words(place: Place, named: bool) -> str:
-    """ "cell 2, line 1: dist.send(x, dst=1)"; the cell is left out where all of them is the first one."""
+    """ "In [10], line 2: dist.send(x, dst=1)"; the cell is left out where all of them is the first one."""
     line = f"line {place.line}: {place.text}"
-    if place.cell is None:
-        return f"{place.file}, {line}"
-    if not named:
+    if place.cell is not None and not named:
         return line
-    return f"cell {place.cell}, {line}" if place.cell > 0 else f"an earlier cell, {line}"
+    cell = f"cell {place.cell}" if place.cell else "an earlier cell"
+    return f"{place.file or cell}, {line}"

@@ -16,7 +16,10 @@ class Moment:
 
 @dataclass(frozen=True)
 class Place:
-    """A source line. `cell` counts the cells of the trace from 1, 0 is an earlier one, None no cell."""
+    """A source line. `cell` counts the cells of the trace from 1, 0 is an earlier one, None no cell.
+
+    `file` is the notebook's name for a cell, "In [10]", if it has one.
+    """
 
     text: str
     line: int

@@ -1,27 +1,69 @@
-"""Events as aligned text."""
+"""Events as a table: aligned text, and HTML where a page shows it."""
 
 from collections.abc import Sequence
+from html import escape
 
 from labkit.trace.event import COMPUTE, Event
 
 COLUMNS = ("rank", "verb", "with", "bytes", "dtype", "line")
 TIMES = ("start", "ms", "waiting", "cpu")
+TO_THE_RIGHT = ("rank", "bytes", *TIMES)
 
 
-def table(events: Sequence[Event], times: bool) -> str:
+class Table(str):
+    """Aligned text, which a notebook shows as a table."""
+
+    rows: Sequence[Sequence[str]]
+
+    def __new__(cls, rows: Sequence[Sequence[str]]) -> "Table":
+        """The first row is the head."""
+        made = super().__new__(cls, _aligned(rows))
+        made.rows = rows
+        return made
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        head, *body = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in self.rows)
+        head = head.replace("td>", "th>")
+        rows = "".join(f"<tr>{row}</tr>" for row in body)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+class Chain(tuple[Event, ...]):
+    """Events of which each had to wait for the one before; a notebook shows them as a table with times."""
+
+    def __repr__(self) -> str:
+        return str(self._table())
+
+    def _repr_html_(self) -> str:
+        return self._table()._repr_html_()
+
+    def _table(self) -> Table:
+        return Table([_head(True), *(_row(event, True) for event in self)])
+
+
+def table(events: Sequence[Event], times: bool) -> Table:
     """A line for each event, rank by rank in the order of starts; times in milliseconds."""
     shown = sorted((e for e in events if times or e.verb != COMPUTE), key=lambda e: (e.rank, e.start, e.end))
-    head = (*COLUMNS[:-1], *TIMES, COLUMNS[-1]) if times else COLUMNS
-    rows = [_row(event, times) for event in shown]
-    right = {i for i, name in enumerate(head) if name in ("rank", "bytes", *TIMES)}
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    return Table([_head(times), *(_row(event, times) for event in shown)])
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> str:
+    right = {i for i, name in enumerate(rows[0]) if name in TO_THE_RIGHT}
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(
             cell.rjust(w) if i in right else cell.ljust(w)
             for i, (cell, w) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
-        for row in (head, *rows)
+        for row in rows
     )
+
+
+def _head(times: bool) -> tuple[str, ...]:
+    return (*COLUMNS[:-1], *TIMES, COLUMNS[-1]) if times else COLUMNS
 
 
 def _row(event: Event, times: bool) -> tuple[str, ...]:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from labkit.trace import chains, chrome
+from labkit import LabError
+from labkit.trace import chains, chrome, flight
 from labkit.trace.event import Event
-from labkit.trace.table import table
+from labkit.trace.hidden import overlap
+from labkit.trace.merge import merge
+from labkit.trace.races import Race, races
+from labkit.trace.records import Recording
+from labkit.trace.table import Chain, Table, table
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from labkit.figures.style import CourseFigure
 
 
 @dataclass
@@ -52,11 +59,25 @@ class Trace:
         """Length of the longest chain of messages and collectives of which each waits for the one before."""
         return chains.steps(self.events)
 
-    def critical_path(self) -> tuple[Event, ...]:
-        """The chain of events, computing or communicating, that the whole run had to wait for."""
-        return chains.critical_path(self.events)
+    def overlap(self) -> float:
+        """The share of the ranks' communication, 0 to 1, during which they computed: what was hidden.
 
-    def table(self, times: bool = False) -> str:
+        Waiting for a rank that has not come yet is neither. 0 where nothing was communicated.
+        """
+        return overlap(self.events)
+
+    def critical_path(self) -> Chain:
+        """The chain of events, computing or communicating, that the whole run had to wait for."""
+        return Chain(chains.critical_path(self.events))
+
+    def races(self) -> tuple[Race, ...]:
+        """The lines that receive from any rank where it is luck whose message they get; printed, a sentence.
+
+        Not by what has happened but by what could: no message or collective puts the sends in an order.
+        """
+        return races(self.events, self.world_size)
+
+    def table(self, times: bool = False) -> Table:
         """The communication of each rank in order, as text; equal from run to run if the program is.
 
         With `times` also what was measured: start and duration, waiting and processor time in
@@ -64,17 +85,66 @@ class Trace:
         """
         return table(self.events, times)
 
-    def plot(self, title: str | None = None) -> Figure:
-        """The timeline: a lane for each rank, an arrow for each message. Without a title it finds one."""
+    def plot(self, title: str | None = None) -> CourseFigure:
+        """The timeline: a lane for each rank, an arrow for each message. Without a title it finds one.
+
+        In a notebook that somebody watches it can be zoomed, and says of each bar and arrow what it is.
+        """
         from labkit.figures.timeline import timeline
 
-        return timeline(self, title)
+        made = timeline(self, title)
+        made.page = partial(self._page, made.get_suptitle())
+        return made
 
-    def save(self, path: str | Path) -> None:
-        """Write a Chrome trace (JSON), which https://ui.perfetto.dev opens and `Trace.load` reads."""
-        Path(path).write_text(chrome.dumps(self.world_size, self.events, self.clock_error))
+    def save(self, path: str | Path, format: str = "chrome") -> Path:
+        """Write a Chrome trace (JSON), which https://ui.perfetto.dev opens and `Trace.load` reads.
+
+        With `format` "flight_recorder" it is a folder with a Flight Recorder dump of each rank, which
+        `torchfrtrace FOLDER` analyses: which rank is missing in which collective, and what does not match.
+        Returns where it is. LabError if there is no such folder, or no room.
+        """
+        file = Path(path).expanduser().absolute()
+        if format not in ("chrome", "flight_recorder"):
+            raise LabError("a trace saved", f"format={format!r}", 'format="chrome" or "flight_recorder"')
+        try:
+            if format == "flight_recorder":
+                flight.dump(file, self.world_size, self.events)
+            else:
+                file.write_text(chrome.dumps(self.world_size, self.events, self.clock_error))
+        except OSError as error:
+            fix = "name a file in a folder that is there and that you may write to"
+            raise LabError(f"a trace saved as {path}", str(error), fix) from None
+        return file
+
+    def _repr_html_(self) -> str:
+        from labkit.figures.finding import finding
+
+        return self._page(finding(self))
+
+    def _page(self, title: str, picture: bytes = b"") -> str:
+        from labkit.figures.touch import page
+
+        return page(self, title, chrome.dumps(self.world_size, self.events, self.clock_error), picture)
+
+    @classmethod
+    def of(cls, recordings: Sequence[Recording], world_size: int) -> Trace:
+        """What all ranks recorded, each on its own clock, as one trace."""
+        return cls(world_size, *merge(recordings))
 
     @classmethod
     def load(cls, path: str | Path) -> Trace:
-        """Read what `save` wrote: an equal Trace. LabError if the file is no such thing."""
-        return cls(*chrome.loads(Path(path).read_text(), str(path)))
+        """Read what `save` wrote: an equal Trace; or a folder of Flight Recorder dumps from a cluster.
+
+        Dumps of different hosts have no common clock: their times are off by as much as those are. LabError
+        if it is no such thing.
+        """
+        try:
+            if Path(path).is_dir():
+                world_size, recordings = flight.load(Path(path))
+                return cls.of(recordings, world_size)
+            text = Path(path).read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            raise LabError(
+                "a saved trace", f"{path}: {error}", "give a file that Trace.save() wrote"
+            ) from None
+        return cls(*chrome.loads(text, str(path)))

@@ -100,12 +100,12 @@ def test_what_is_kept_is_what_stays_in_memory(labs, ask):
     statements = (
         SETUP
         + """
-from labkit.exercises.on_rank import Memory
+from labkit.algorithms.memory import Memory
 x, y = batch(300, 256, torch.float32)
 stage = layers_of(0, network(256, torch.float32), 1)
 with Memory([x, *stage.parameters()]) as memory:
     (_, out), kept = kept_for_backward(stage, lambda: forward_through(stage, x, 1))
-    alive = memory._now
+    alive = memory.now
 """
     )
     assert ask(labs(1)[:], "[alive, kept - x.nbytes]", statements) == [[5 * 300 * 256 * 4] * 2]

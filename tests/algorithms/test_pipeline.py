@@ -131,7 +131,7 @@ def messages(trace):
 def test_memory_of_tensors_does_not_grow_with_the_batches_of_1f1b(labs, ask, ranks):
     """Also what was sent is let go: bytes of all tensors that live at once, at 8 and 32 micro-batches."""
     statements = f"""{SETUP}
-from labkit.exercises.on_rank import Memory
+from labkit.algorithms.memory import Memory
 like, most = torch.empty(500, W, dtype=torch.float64), dict()
 for make in gpipe, one_forward_one_backward:
     for M in 8, 32:
@@ -163,6 +163,7 @@ with Activations(stage) as kept:
 @pytest.mark.slow
 @pytest.mark.parametrize("make", ["gpipe", "one_forward_one_backward"])
 @pytest.mark.parametrize(("ranks", "microbatches"), [(2, 4), (3, 6), (4, 8)])
+@pytest.mark.timed
 def test_idle_time_of_ranks_with_planted_times_is_the_formula(labs, ranks, microbatches, make):
     """Within 10 %, in the best of five runs; more where other programs keep our ranks off the cores."""
     lab, expected = labs(ranks), bubble(ranks, microbatches)

@@ -54,7 +54,7 @@ def server(chromium, tmp_path_factory):
 @pytest.fixture
 def page(chromium, request):
     page = chromium.new_page(viewport={"width": 1280, "height": 1100})
-    page.set_default_timeout(20_000)
+    page.set_default_timeout(60_000)  # a busy machine
     failed = request.session.testsfailed
     yield page
     if request.session.testsfailed > failed:

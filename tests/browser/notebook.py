@@ -8,15 +8,20 @@ from pathlib import Path
 import nbformat
 
 CELL_WITHIN = 60.0  # seconds, on a busy machine
+SWALLOWED = 10.0  # seconds after which a key that did nothing will do nothing
 
 
 class Notebook:
     def __init__(self, page, server, name: str):
         self.page, self.server, self.name = page, server, name
-        page.goto(server.url(f"lab/workspaces/{Path(name).stem}-{time.monotonic_ns()}/tree/{name}"))
+        page.goto(server.url(self.address()))
         self.panel = page.locator(".jp-NotebookPanel:visible")
         self.panel.locator(".jp-Cell").first.wait_for(timeout=60_000)
+        self.page.evaluate("() => window.jupyterapp?.restored.then(() => true)")  # from then on it hears keys
         self.until(lambda: self._kernel() == "idle", "an idle kernel")
+
+    def address(self) -> str:
+        return f"lab/workspaces/{Path(self.name).stem}-{time.monotonic_ns()}/tree/{self.name}"
 
     def code(self, number: int):
         """The code cell of that number, from 0."""
@@ -32,12 +37,21 @@ class Notebook:
         return any(character.isdigit() for character in self._prompt(number))
 
     def start(self, number: int) -> None:
-        """Run one cell by its key, and wait until it runs."""
-        before = self._prompt(number)
-        editor = self.code(number).locator(".cm-content").first
-        editor.click()
-        editor.press("Control+Enter")
-        self.until(lambda: self._prompt(number) != before, f"cell {number} to start")
+        """Run one cell by its key, and wait until it runs; a page that still loads swallows the key."""
+        before, pressed = self._prompt(number), -math.inf
+
+        def started() -> bool:
+            nonlocal pressed
+            if self._prompt(number) != before:
+                return True
+            if time.monotonic() - pressed > SWALLOWED:
+                editor = self.code(number).locator(".cm-content").first
+                editor.click()
+                editor.press("Control+Enter")
+                pressed = time.monotonic()
+            return False
+
+        self.until(started, f"cell {number} to start")
 
     def run(self, number: int) -> str:
         self.start(number)
@@ -122,6 +136,16 @@ class Notebook:
 
     def _kernel(self) -> str:
         return "idle" if self.page.locator("#jp-main-statusbar").get_by_text("| Idle").count() else "busy"
+
+
+class Notebook7(Notebook):
+    """The same in Jupyter Notebook 7, which has a page for each notebook, and no status bar."""
+
+    def address(self) -> str:
+        return f"notebooks/{self.name}"
+
+    def _kernel(self) -> str:
+        return self.panel.locator(".jp-Notebook-ExecutionIndicator").get_attribute("data-status")
 
 
 def write(folder: Path, name: str, *cells: str) -> str:

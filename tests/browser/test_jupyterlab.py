@@ -36,6 +36,8 @@ def test_a_lesson_runs_from_top_to_bottom(notebook, server, screenshot):
     assert len(pictures) == len(drawn) > 0
     for number, picture in enumerate(pictures):
         assert picture.evaluate("i => i.complete && i.naturalWidth") > 300
+        timeline = picture.locator("xpath=ancestor::*[contains(@class, 'labkit-timeline')]")
+        picture = timeline if timeline.count() else picture  # the picture is there for pages without scripts
         picture.scroll_into_view_if_needed()
         screenshot(f"figure-{number}")
     broken = next(number for number in range(len(stored)) if lesson.failed(number))
@@ -50,8 +52,8 @@ def test_output_appears_while_a_cell_runs(notebook, screenshot):
     opened = notebook(START, code)
     opened.run(0)
     opened.start(1)
-    took = opened.until(lambda: "step 5 of rank 3" in opened.output(1), "live output", within=20)
-    assert opened.is_running(1) and took < 5, "it came when the cell had ended"
+    opened.until(lambda: "step 5 of rank 3" in opened.output(1), "live output")
+    assert opened.is_running(1), "it came when the cell had ended"
     screenshot("live")
     opened.until(lambda: opened.has_run(1), "the end")
     assert "step 49 of rank 3" in opened.output(1) and "-- " not in opened.output(1)
@@ -145,7 +147,6 @@ def test_the_front_page_is_open_and_leads_to_the_lessons(page, server, screensho
     table = page.locator(".jp-MarkdownViewer:visible table")
     table.wait_for(timeout=60_000)
     assert table.locator("tbody tr").count() == len(list(server.root.glob("[0-9][0-9]_*.ipynb")))
-    page.locator("#jp-running-sessions").wait_for()
     screenshot("open")
     table.get_by_text("Send a tensor").click()
     lesson = page.locator(".jp-NotebookPanel:visible .jp-RenderedMarkdown")

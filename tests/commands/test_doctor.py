@@ -17,10 +17,10 @@ from labkit import launch
 from labkit.commands import doctor
 from labkit.commands.__main__ import main
 from labkit.launch import witness
-from labkit.launch.engines import RUNTIME
 from labkit.launch.hosts import facts, ports
 from labkit.launch.hosts.ports import free_port
 from labkit.launch.preflight.judge import HERE, Check
+from labkit.launch.runtime import RUNTIME
 
 
 def faults(found) -> list[str]:

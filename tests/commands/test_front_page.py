@@ -1,17 +1,16 @@
 """The front page says what the lessons say, and a learner's changes are never overwritten."""
 
 import json
-import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from labkit import LabError
-from labkit.commands import front_page, jupyterlab
-from tests.environments import environment_without, pip, wheel_of_labkit
+from labkit.commands import front_page, jupyterlab, lessons
+from labkit.exercises import progress_file
 
 ROOT = Path(__file__).parents[2]
 LESSONS = sorted((ROOT / "notebooks").glob("*_*.ipynb"))
@@ -50,33 +49,77 @@ def test_each_lesson_is_on_the_map_of_the_course():
 def test_the_map_of_the_course_is_no_lesson_and_stays_as_it_is(tmp_path):
     shutil.copy(LESSONS[0], tmp_path)
     (tmp_path / "README.md").write_text(COURSE)
-    front_page.provide_lessons(tmp_path)
+    lessons.provide(tmp_path)
     assert front_page.write(tmp_path) and (tmp_path / "README.md").read_text() == COURSE
     assert [lesson.file for lesson in front_page.lessons(tmp_path)] == [path.name for path in LESSONS]
 
 
 def test_progress_is_a_column_where_there_is_any():
     found = front_page.lessons(ROOT / "notebooks")
-    assert "| progress |" not in front_page.page(found)
-    assert "| 3 of 4 |" in front_page.page(found, {found[1].file: "3 of 4"})
+    assert "| progress |" not in front_page.page(found) and "Continue" not in front_page.page(found)
+    told = front_page.page(found, {found[1].number: "3 of 4"}, found[2].number)
+    assert "| 3 of 4 |" in told and f"**Continue with 02: {found[2].link()}**" in told
+    assert "| **next** |" in told
 
 
-def test_an_empty_folder_gets_the_lessons_and_what_was_changed_stays(tmp_path):
-    front_page.provide_lessons(tmp_path)
-    assert [path.name for path in sorted(tmp_path.iterdir())] == [path.name for path in LESSONS]
-    mine, gone = tmp_path / LESSONS[0].name, tmp_path / LESSONS[1].name
-    mine.write_text(mine.read_text().replace("Meet the ranks", "My own title"))
-    gone.unlink()
-    front_page.provide_lessons(tmp_path)
-    assert "My own title" in mine.read_text() and gone.exists()
-    assert front_page.write(tmp_path) and "My own title" in (tmp_path / front_page.NAME).read_text()
+def test_the_page_follows_the_learner_and_says_with_what_to_go_on(tmp_path, monkeypatch):
+    monkeypatch.setenv("LABKIT_PROGRESS", str(tmp_path / "progress"))
+    folder = tmp_path / "lessons"
+    folder.mkdir()
+    lessons.provide(folder)
+    assert front_page.write(folder) and "| progress |" not in (folder / front_page.NAME).read_text()
+    with progress_file.changed() as kept:
+        kept["exercises"] |= dict.fromkeys(("my_sum", "estimate_pi"), {})
+    assert front_page.write(folder)
+    told = (folder / front_page.NAME).read_text()
+    assert "| done |" in told and "**Continue with 01: [Send a tensor" in told
 
 
-@pytest.mark.parametrize("mine", ["thesis.tex", "01_my_own.ipynb"])
-def test_a_folder_of_other_things_is_left_alone(tmp_path, mine):
-    shutil.copy(LESSONS[0], tmp_path / mine)
-    front_page.provide_lessons(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == [mine]
+def test_a_page_to_which_a_learner_added_notes_stays(tmp_path):
+    shutil.copy(LESSONS[0], tmp_path)
+    assert front_page.write(tmp_path)
+    with (tmp_path / front_page.NAME).open("a") as file:
+        file.write("my notes\n")
+    mine = (tmp_path / front_page.NAME).read_text()
+    assert not front_page.write(tmp_path) and (tmp_path / front_page.NAME).read_text() == mine
+
+
+@pytest.mark.parametrize(
+    ("touched", "done", "following"),
+    [
+        ("", "", "0"),
+        ("1", "", "1"),
+        ("01", "01", "2"),
+        ("13", "1", "3"),
+        ("3", "3", "0"),
+        ("0123", "0123", ""),
+    ],
+)
+def test_what_to_go_on_with(touched, done, following):
+    found = [progress_file.Standing(n, n, (int(n in done), 1), (0, 0), (0, 0), n in touched) for n in "0123"]
+    told = progress_file.to_continue(found)
+    assert (told.number if told else "") == following
+
+
+@pytest.mark.slow
+def test_help_says_labkits_own_options_first():
+    asked = [sys.executable, "-m", "labkit.commands", "lab", "--help"]
+    told = subprocess.run(asked, capture_output=True, text=True, timeout=60).stdout
+    assert told.startswith("labkit lab [FOLDER]") and "JupyterLab - An extensible" in told
+
+
+@pytest.mark.parametrize("asked", [[], [jupyterlab.WITH_OUTPUTS]])
+def test_what_stands_below_a_prediction_is_not_seen_before_it(tmp_path, monkeypatch, asked):
+    monkeypatch.setenv("JUPYTERLAB_WORKSPACES_DIR", str(tmp_path / "workspaces"))
+    folder = tmp_path / "course"
+    folder.mkdir()
+    words = jupyterlab.command([f"{jupyterlab._ROOT}{folder}", *asked])
+    assert jupyterlab.WITH_OUTPUTS not in words, "JupyterLab does not know it"
+    for stored in LESSONS:
+        given, there = (json.loads(path.read_text()) for path in (folder / stored.name, stored))
+        code = [cell for cell in given["cells"] if cell["cell_type"] == "code"]
+        assert any(cell["outputs"] for cell in code) == bool(asked)
+        assert [cell["source"] for cell in given["cells"]] == [cell["source"] for cell in there["cells"]]
 
 
 def test_a_page_that_somebody_else_wrote_stays(tmp_path, monkeypatch, capsys):
@@ -98,15 +141,6 @@ def test_a_torn_lesson_is_named_and_the_others_are_there(tmp_path, monkeypatch, 
     assert f"{LESSONS[0].name} is no notebook" in capsys.readouterr().err
     assert (tmp_path / LESSONS[0].name).read_text() == torn
     assert [x.file for x in front_page.lessons(tmp_path)] == [path.name for path in LESSONS[1:]]
-
-
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
-def test_a_full_disk_leaves_whole_lessons_or_none(tmp_path):
-    (tmp_path / f"{LESSONS[1].name}.{os.getpid()}.new").symlink_to("/dev/full")
-    shutil.copy(LESSONS[0], tmp_path)
-    with pytest.raises(LabError, match="No space left"):
-        front_page.provide_lessons(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == [LESSONS[0].name]
 
 
 def shown(workspace):
@@ -151,17 +185,3 @@ def test_a_clone_opens_its_notebooks(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)  # neither empty nor with lessons
     assert not any("default_url" in word for word in jupyterlab.command([]))
     assert "no lessons here" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_an_installed_wheel_brings_the_lessons(tmp_path):
-    """In an environment without the clone, and in a folder that is empty."""
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    python, folder = environment_without(["labkit"], tmp_path / "venv"), tmp_path / "empty"
-    pip(python, "install", "--no-deps", wheel_of_labkit(tmp_path))
-    folder.mkdir()
-    code = (
-        "from pathlib import Path; from labkit.commands import front_page; front_page.provide_lessons(Path())"
-    )
-    subprocess.run([python, "-c", code], cwd=folder, env=environment, check=True, timeout=120)
-    assert [path.name for path in sorted(folder.iterdir())] == [path.name for path in LESSONS]

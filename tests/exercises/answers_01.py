@@ -7,7 +7,34 @@ dist.recv(theirs, src={source})
 request.wait()
 return theirs"""
 
+SHIFT = """\
+theirs = torch.empty_like(mine)
+request = dist.isend(mine, dst=(rank + 1) % world_size)
+dist.recv(theirs, src=(rank - 1) % world_size)
+request.wait()
+return theirs"""
+
 WRONG = {
+    "shift_right": {
+        "into what is sent": (
+            SHIFT.replace("theirs = torch.empty_like(mine)", "theirs = mine"),
+            "changes a tensor that isend is still sending, so what arrives depends on chance",
+        ),
+        "a copy, and the argument lost": (
+            SHIFT.replace("torch.empty_like(mine)", "mine").replace("isend(mine,", "isend(mine.clone(),"),
+            "rank 0 changed `mine`, which its caller goes on using",
+        ),
+        "to the left": (
+            SHIFT.translate({ord("+"): "-", ord("-"): "+"}),
+            "That came from the right",
+        ),
+        "own tensor": (SHIFT.replace("return theirs", "return mine"), "That is the rank's own tensor"),
+        "not waited for": (SHIFT.replace("request.wait()\n", ""), "never waits for its isend"),
+        "deadlock": (
+            SHIFT.replace("request = dist.isend", "dist.send").replace("request.wait()\n", ""), "deadlock: ",
+        ),
+        "over budget": ("dist.barrier()\n" + SHIFT, "over budget: collective calls on each rank 1, limit 0"),
+    },
     "swap": {
         "deadlock": (
             "partner = rank ^ 1\ntheirs = torch.empty_like(mine)\ndist.send(mine, dst=partner)\n"
@@ -44,6 +71,32 @@ WRONG = {
             ),
             "rank 0 sent rank 1 a message that nobody received",
         ),
+        "not waited for": (
+            EXCHANGE.format(to="rank ^ 1", source="rank ^ 1").replace("request.wait()\n", ""),
+            "rank 0 never waits for its isend: call wait() on what it returned",
+        ),
+        "received into the tensor that is sent": (
+            "request = dist.isend(mine.clone(), dst=rank ^ 1)\ndist.recv(mine, src=rank ^ 1)\n"
+            "request.wait()\nreturn mine",
+            "rank 0 changed `mine`, which its caller goes on using",
+        ),
+        "changed while it is sent": (
+            "request = dist.isend(mine, dst=rank ^ 1)\nmine *= 2\ntheirs = torch.empty_like(mine)\n"
+            "dist.recv(theirs, src=rank ^ 1)\nrequest.wait()\nmine //= 2\nreturn theirs",
+            "changes a tensor that isend is still sending, so what arrives depends on chance",
+        ),
+        "of another dtype": (
+            EXCHANGE.format(to="rank ^ 1", source="rank ^ 1").replace(
+                "torch.empty_like(mine)", "torch.zeros(mine.shape)"
+            ),
+            "in a world of 2, ",
+        ),
+        "of another shape": (
+            EXCHANGE.format(to="rank ^ 1", source="rank ^ 1").replace(
+                "torch.empty_like(mine)", "torch.empty(len(mine), dtype=mine.dtype)"
+            ),
+            "in a world of 4, ",
+        ),
         "only the first pair": (
             EXCHANGE.format(to="1 - rank", source="1 - rank"), "in a world of 4,",
         ),
@@ -69,6 +122,23 @@ WRONG = {
 }  # fmt: skip
 
 RIGHT = {
+    "shift_right": {
+        "irecv first": """\
+theirs = torch.zeros_like(mine)
+arriving = dist.irecv(theirs, (rank - 1) % world_size)
+dist.send(mine, (rank + 1) % world_size)
+arriving.wait()
+return theirs""",
+        "in order": """\
+theirs, right, left = torch.empty_like(mine), (rank + 1) % world_size, (rank - 1) % world_size
+if rank == 0:
+    dist.send(mine, right)
+    dist.recv(theirs, left)
+else:
+    dist.recv(theirs, left)
+    dist.send(mine, right)
+return theirs""",
+    },
     "swap": {
         "in order": "theirs = torch.empty_like(mine)\nif rank % 2 == 0:\n    dist.send(mine, dst=rank + 1)\n"
         "    dist.recv(theirs, src=rank + 1)\nelse:\n    dist.recv(theirs, src=rank - 1)\n"

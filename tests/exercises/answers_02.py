@@ -1,6 +1,38 @@
 """Answers to the exercises of lesson 02."""
 
+TURNS = """\
+total, theirs = x.clone(), torch.empty_like(x)
+for other in range(world_size):
+    if other != rank:
+        request = dist.isend(x, dst=other)
+        dist.recv(theirs, src=other)
+        request.wait()
+        total += theirs
+return total"""
+
 WRONG = {
+    "sum_by_turns": {
+        "sums of sums": (
+            TURNS.replace("dist.isend(x,", "dist.isend(total.clone(),"), "Numbers count more than once",
+        ),
+        "in place": (
+            TURNS.replace("x.clone()", "x").replace("dist.isend(x,", "dist.isend(total.clone(),"),
+            "Numbers count more than once",
+        ),
+        "own tensor": (TURNS.replace("return total", "return x"), "That is the rank's own tensor"),
+        "the mean": (TURNS.replace("return total", "return total / world_size"), "That is the mean"),
+        "only rank 0 right": (TURNS.replace("return total", "return total if rank == 0 else x"), "ranks "
+        "1-2 are wrong"),
+        "not waited for": (TURNS.replace("        request.wait()\n", ""), "never waits for its isend"),
+        "deadlock": (
+            TURNS.replace("request = dist.isend", "dist.send").replace("        request.wait()\n", ""),
+            "deadlock: ",
+        ),
+        "over budget": (
+            "total = x.clone()\ndist.all_reduce(total)\nreturn total",
+            "over budget: collective calls on each rank 1, limit 0",
+        ),
+    },
     "mean_loss": {
         "no divisor": ("dist.all_reduce(loss)\nreturn loss", "That is the sum: divide it"),
         "wrong divisor": ("dist.all_reduce(loss)\nreturn loss / 3", "divided by 3. The next world"),
@@ -15,14 +47,23 @@ WRONG = {
             "deadlock: rank 1 finished the cell, and others wait for it\nrank 0 in all_reduce",
         ),
         "over budget, calls": (
-            "dist.reduce(loss, dst=0)\ndist.broadcast(loss, src=0)\nreturn loss / world_size",
+            "loss = loss.clone()\ndist.reduce(loss, dst=0)\ndist.broadcast(loss, src=0)\n"
+            "return loss / world_size",
             "over budget: collective calls on each rank 2, limit 1\nOne collective is enough",
         ),
         "over budget, messages": (
-            "all_reduce_naive(loss)\nreturn loss / world_size",
+            "loss = loss.clone()\nall_reduce_naive(loss)\nreturn loss / world_size",
             "in a world of 3, every rank is right, but over budget: messages in all 6, limit 4",
         ),
         "nothing returned": ("dist.all_reduce(loss)\nloss /= world_size", "without `return` returns None"),
+        "the argument lost": (
+            "dist.all_reduce(loss)\nreturn loss / world_size",
+            "rank 0 changed `loss`, which its caller goes on using: work on a copy",
+        ),
+        "not waited for": (
+            "total = loss.clone()\ndist.all_reduce(total, async_op=True)\nreturn total / world_size",
+            "rank 0 never waits for its asynchronous all_reduce: call wait() on what it returned",
+        ),
         "an error": ("return los / world_size", "ranks 0-1: NameError: name 'los' is not defined"),
         "one rank raises": (
             "if rank == 1:\n    raise ValueError('bad')\ndist.all_reduce(loss)\nreturn loss",
@@ -60,11 +101,21 @@ WRONG = {
 }  # fmt: skip
 
 RIGHT = {
+    "sum_by_turns": {
+        "all at once": """\
+others = [r for r in range(world_size) if r != rank]
+came = [torch.empty_like(x) for _ in others]
+requests = [dist.isend(x, r) for r in others] + [dist.irecv(c, r) for c, r in zip(came, others)]
+for request in requests:
+    request.wait()
+return x + sum(came)""",
+        "as the lesson does": "total = x.clone()\nall_reduce_naive(total)\nreturn total",
+    },
     "mean_loss": {
         "of all losses": "all_losses = [torch.empty_like(loss) for _ in range(world_size)]\n"
         "dist.all_gather(all_losses, loss)\nreturn sum(x.item() for x in all_losses) / len(all_losses)",
-        "divided first, in place": "loss /= dist.get_world_size()\ndist.all_reduce(loss)\nreturn loss",
-        "by hand": "all_reduce_reduce_broadcast(loss)\nreturn loss / world_size",
+        "divided first": "loss = loss / dist.get_world_size()\ndist.all_reduce(loss)\nreturn loss",
+        "by hand": "loss = loss.clone()\nall_reduce_reduce_broadcast(loss)\nreturn loss / world_size",
     },
     "all_reduce_in_chunks": {
         "all at once": """\

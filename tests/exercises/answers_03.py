@@ -5,6 +5,42 @@ s = torch.stack([x_r.sum(0), (x_r**2).sum(0), torch.full_like(x_r[0], len(x_r))]
 dist.all_reduce(s)
 """
 WRONG = {
+    "clipped_mean": {
+        "each its own": (
+            "mean = gradient / max(1.0, gradient.norm().item() / limit)\ndist.all_reduce(mean)\n"
+            "return mean / world_size",
+            "Each rank has clipped its own gradient. Take the mean first",
+        ),
+        "not clipped": (
+            "mean = gradient.clone()\ndist.all_reduce(mean)\nreturn mean / world_size",
+            "This is the mean without clipping",
+        ),
+        "wrong divisor": (
+            "mean = gradient.clone()\ndist.all_reduce(mean)\n"
+            "return mean * min(1.0, limit / mean.norm().item()) / world_size",
+            "The sum was clipped and then divided",
+        ),
+        "the argument lost": (
+            "dist.all_reduce(gradient)\ngradient /= world_size\n"
+            "return gradient * min(1.0, limit / gradient.norm().item())",
+            "rank 0 changed `gradient`, which its caller goes on using",
+        ),
+        "only rank 0 right": (
+            "mean = gradient.clone()\ndist.reduce(mean, 0)\nmean /= world_size\n"
+            "return mean * min(1.0, limit / mean.norm().item()) * (1 if rank == 0 else 2)",
+            "rank 1 is wrong",
+        ),
+        "over budget": (
+            "mean = gradient.clone()\ndist.all_reduce(mean)\nmean /= world_size\n"
+            "norm = mean.norm()\ndist.all_reduce(norm, op=dist.ReduceOp.MAX)\n"
+            "return mean * min(1.0, limit / norm.item())",
+            "over budget: collective calls on each rank 2, limit 1",
+        ),
+        "deadlock": (
+            "mean = gradient.clone()\nif mean.norm() > limit:\n    dist.all_reduce(mean)\nreturn mean",
+            "deadlock: ",
+        ),
+    },
     "mean_in_one": {
         "plain mean": (
             "g = gradient.clone()\ndist.all_reduce(g)\nreturn g / world_size",
@@ -36,6 +72,21 @@ WRONG = {
             "return packed[:-1] / packed[-1]",
             "deadlock: rank 0 finished the cell, and others wait for it\nrank 1 in all_reduce",
         ),
+        "a round of sends": (
+            "packed = torch.cat([gradient * samples, gradient.new_tensor([float(samples)])])\n"
+            "total = packed.clone()\n"
+            "for shift in range(1, world_size):\n"
+            "    came = torch.empty_like(packed)\n"
+            "    sending = dist.isend(packed, (rank + shift) % world_size)\n"
+            "    dist.recv(came, (rank - shift) % world_size)\n    sending.wait()\n    total += came\n"
+            "return total[:-1] / total[-1]",
+            "over budget: messages in all 2, limit 0\nNo message by hand",
+        ),
+        "the argument lost": (
+            "gradient *= samples\npacked = torch.cat([gradient, gradient.new_tensor([float(samples)])])\n"
+            "dist.all_reduce(packed)\nreturn packed[:-1] / packed[-1]",
+            "rank 0 changed `gradient`, which its caller goes on using",
+        ),
         "nothing returned": ("dist.all_reduce(gradient)", "without `return` returns None"),
     },
     "batch_statistics": {
@@ -63,6 +114,14 @@ WRONG = {
             + "m = s[0] / s[2]\nreturn m + rank, s[1] / s[2] - m**2",
             "in a world of 2, rank 1 is wrong",
         ),
+        "the argument lost": (
+            SUMS + "m = s[0] / s[2]\nx_r -= m\nreturn m, s[1] / s[2] - m**2",
+            "rank 0 changed `x_r`, which its caller goes on using",
+        ),
+        "swapped": (
+            SUMS + "m = s[0] / s[2]\nreturn s[1] / s[2] - m**2, m",
+            "Mean and variance are swapped",
+        ),
         "the mean alone": (SUMS + "return s[0] / s[2]", "ranks 0-1 are wrong"),
         "over budget": (
             "s = torch.stack([x_r.sum(0), torch.full_like(x_r[0], len(x_r))])\ndist.all_reduce(s)\n"
@@ -73,6 +132,21 @@ WRONG = {
 }
 
 RIGHT = {
+    "clipped_mean": {
+        "by torch's own clipping": """\
+p = torch.nn.Parameter(torch.zeros_like(gradient))
+p.grad = gradient.clone()
+dist.all_reduce(p.grad)
+p.grad /= dist.get_world_size()
+torch.nn.utils.clip_grad_norm_([p], limit)
+return p.grad""",
+        "by gathering": """\
+every = [torch.empty_like(gradient) for _ in range(world_size)]
+dist.all_gather(every, gradient)
+mean = torch.stack(every).mean(0)
+norm = mean.norm()
+return mean if norm <= limit else mean / norm * limit""",
+    },
     "mean_in_one": {
         "the count in front": """\
 packed = gradient.new_empty(len(gradient) + 1)

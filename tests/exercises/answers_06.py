@@ -1,5 +1,34 @@
 """Answers to the exercises of lesson 06."""
 
+BEGIN = "left, right = (rank - 1) % world_size, (rank + 1) % world_size\n"
+WHOLE = (
+    BEGIN
+    + """\
+chunks = x.view(-1).tensor_split(world_size)
+for step in range(2 * (world_size - 1)):
+    own = chunks[(rank - step - 1) % world_size]
+    y = torch.empty_like(own)
+    sending = dist.isend(chunks[(rank - step) % world_size], right)
+    dist.recv(y, left)
+    sending.wait()
+    if step < world_size - 1:
+        own += y
+    else:
+        own.copy_(y)
+"""
+)
+GATHER = (
+    BEGIN
+    + """\
+parts = [mine] * world_size
+for step in range(world_size - 1):
+    y = torch.empty_like(mine)
+    sending = dist.isend(parts[(rank - step) % world_size], right)
+    dist.recv(y, left)
+    sending.wait()
+    parts[(rank - step - 1) % world_size] = y
+"""
+)
 RING = """\
 left, right = (rank - 1) % world_size, (rank + 1) % world_size
 chunks = x.clone().chunk(world_size)
@@ -12,19 +41,132 @@ for step in range(world_size - 1):
 """
 LESSON = RING.replace("step - 1)", "step)").replace("step - 2)", "step - 1)")
 """The ring as the lesson has it: it ends with the chunk after the rank's own."""
-SCHEDULE = "from labkit.schedule import Recv, Reduce, Schedule, Send\n"
-STEPS = (
-    SCHEDULE
-    + """\
-steps = [[] for _ in range(world_size)]
-for r in range(world_size):
-    left, right = (r - 1) % world_size, (r + 1) % world_size
-    for n in range(2 * (world_size - 1)):
-        take = Reduce if n < world_size - 1 else Recv
-        steps[r].append((Send(left, (r + n) % world_size), take(right, (r + n + 1) % world_size)))
-"""
-)
 WRONG = {
+    "my_all_reduce_ring": {
+        "nothing in x": (WHOLE.replace("x.view(-1)", "x.clone().view(-1)"), "x is as it was. Work in place"),
+        "the mean": (WHOLE + "x /= world_size", "in a world of "),
+        "the first half alone": (
+            WHOLE.replace("2 * (world_size - 1)", "world_size - 1"),
+            "that is the first half. Now hand the whole sums on",
+        ),
+        "one step short": (
+            WHOLE.replace("range(2 * (world_size - 1))", "range(2 * (world_size - 1) - 1)"),
+            "in a world of 2, ranks 0-1 are wrong",
+        ),
+        "added in both halves": (
+            WHOLE.replace("step < world_size - 1", "True"),
+            "You add in the second half, too",
+        ),
+        "replaced in both halves": (
+            WHOLE.replace("step < world_size - 1", "False"),
+            "You replace in the first half",
+        ),
+        "the second half begins anew": (
+            WHOLE.replace("for step in", "for turn in")
+            .replace("    own = ", "    step = turn % (world_size - 1)\n    own = ", 1)
+            .replace("if step <", "if turn <"),
+            "in a world of 2, ranks 0-1 are wrong",
+        ),
+        "own chunk in every step": (
+            WHOLE.replace("[(rank - step) % world_size]", "[rank]").replace(
+                "[(rank - step - 1) % world_size]", "[left]"
+            ),
+            "in a world of 2, ranks 0-1 are wrong",
+        ),
+        "off by one neighbour": (
+            WHOLE.replace("(y, left)", "(y, right)"),
+            "in a world of 3, ",
+        ),
+        "chunks of one length": (
+            WHOLE.replace("torch.empty_like(own)", "torch.empty_like(chunks[0])"),
+            "in a world of 2, ",
+        ),
+        "as many chunks as ceil leaves": (
+            WHOLE.replace("tensor_split", "chunk"),
+            "IndexError: tuple index out of range",
+        ),
+        "only float64": (
+            WHOLE.replace("torch.empty_like(own)", "torch.empty(own.shape, dtype=torch.float64)"),
+            "in a world of 2, ",
+        ),
+        "deadlock": (
+            WHOLE.replace("sending = dist.isend", "dist.send").replace("    sending.wait()\n", ""),
+            "in a world of 2, deadlock: each waits for another\nrank 0 in send to rank 1",
+        ),
+        "only rank 0 right": (WHOLE + "if rank > 0:\n    x.zero_()", "in a world of 2, rank 1 is wrong"),
+        "lost message": (
+            WHOLE + "if rank == 0:\n    dist.isend(x[:1].clone(), 1)",
+            "rank 0 sent rank 1 a message that nobody received",
+        ),
+        "over budget, a collective": (
+            "dist.all_reduce(x)",
+            "over budget: collective calls on each rank 1, limit 0\nThe collective is what you build",
+        ),
+        "over budget, bytes": (
+            "mine, y = x.clone(), torch.empty_like(x)\nleft, right = (rank - 1) % world_size, "
+            "(rank + 1) % world_size\nfor _ in range(2 * (world_size - 1)):\n"
+            "    sending = dist.isend(mine, right)\n    dist.recv(y, left)\n    sending.wait()\n"
+            "    mine = y.clone()\n    if _ < world_size - 1:\n        x += y",
+            "over budget: bytes sent by the busiest rank",
+        ),
+        "over budget, by way of rank 0": (
+            "y = torch.empty_like(x)\nif rank > 0:\n    dist.send(x, 0)\n    dist.recv(x, 0)\nelse:\n"
+            "    for r in range(1, world_size):\n        dist.recv(y, r)\n        x += y\n"
+            "    for r in range(1, world_size):\n        dist.send(x, r)",
+            "over budget: bytes sent by the busiest rank",
+        ),
+    },
+    "all_gather_ring": {
+        "as it was": (
+            GATHER.replace("parts[(rank - step) % world_size], right", "mine, right")
+            + "return torch.stack(parts)",
+            "in a world of 3, ranks 0-2 are wrong",
+        ),
+        "as it was, in other words": (
+            BEGIN + "parts = [mine.clone() for _ in range(world_size)]\nfor step in range(1, world_size):\n"
+            "    y = mine.clone()\n    s = dist.isend(mine, right)\n    dist.recv(y, left)\n    s.wait()\n"
+            "    parts[rank - step] = y\nreturn torch.stack(parts)",
+            "left neighbour's tensor in all places but its own",
+        ),
+        "in the order of arrival": (
+            GATHER + "return torch.stack([parts[(rank - s) % world_size] for s in range(world_size)])",
+            "in the order in which they came. Put that of rank p in place p",
+        ),
+        "one step short": (
+            GATHER.replace("range(world_size - 1)", "range(world_size - 2)") + "return torch.stack(parts)",
+            "in a world of 2, ranks 0-1 are wrong",
+        ),
+        "nothing sent": ("return torch.stack([mine] * world_size)", "Every place has the rank's own tensor"),
+        "the wrong part handed on": (
+            GATHER.replace(
+                "parts[(rank - step) % world_size], right", "parts[(rank + step) % world_size], right"
+            )
+            + "return torch.stack(parts)",
+            "in a world of 3, ranks 0-2 are wrong",
+        ),
+        "only rank 0 right": (
+            GATHER + "return torch.stack(parts) if rank == 0 else None",
+            "in a world of 2, rank 1 is wrong",
+        ),
+        "deadlock": (
+            GATHER.replace("sending = dist.isend", "dist.send").replace("    sending.wait()\n", "")
+            + "return torch.stack(parts)",
+            "in a world of 2, deadlock: each waits for another",
+        ),
+        "nothing returned": (GATHER, "without `return` returns None"),
+        "over budget, a collective": (
+            "parts = [torch.empty_like(mine) for _ in range(world_size)]\ndist.all_gather(parts, mine)\n"
+            "return torch.stack(parts)",
+            "over budget: collective calls on each rank 1, limit 0\nThe collective is what you mend",
+        ),
+        "over budget, all parts in each step": (
+            BEGIN + "held = torch.stack([mine] * world_size)\nfor step in range(world_size - 1):\n"
+            "    y = torch.empty_like(held)\n    sending = dist.isend(held, right)\n    dist.recv(y, left)\n"
+            "    sending.wait()\n    own = held[rank].clone()\n    held = y\n    held[rank] = own\n"
+            "return held",
+            "in a world of ",
+        ),
+    },
     "reduce_scatter": {
         "off by one chunk": (
             LESSON + "return chunks[(rank + 1) % world_size]",
@@ -55,16 +197,16 @@ WRONG = {
             "in a world of 2, rank 1 is wrong",
         ),
         "over budget, bytes": (
-            "all_reduce_ring(x)\nreturn x.chunk(world_size)[rank]",
+            "x = x.clone()\nall_reduce_ring(x)\nreturn x.chunk(world_size)[rank]",
             "over budget: bytes sent by the busiest rank",
         ),
         "over budget, collective": (
-            "dist.all_reduce(x)\nreturn x.chunk(world_size)[rank]",
+            "x = x.clone()\ndist.all_reduce(x)\nreturn x.chunk(world_size)[rank]",
             "over budget: collective calls on each rank 1, limit 0\nThe collective is what you build",
         ),
         "over budget, steps": (
             """\
-parts, y = x.chunk(world_size), torch.empty_like(x[: len(x) // world_size])
+parts, y = x.clone().chunk(world_size), torch.empty_like(x[: len(x) // world_size])
 for root in range(world_size):
     for sender in range(world_size):
         if rank == sender != root:
@@ -76,90 +218,54 @@ return parts[rank]""",
             "over budget: messages one after the other 2, limit 1\nIn a step all ranks send at the same time",
         ),
     },
-    "all_reduce_schedule": {
-        "deadlock": (
-            STEPS.replace("steps[r].append((", "steps[r].extend((") + "return steps",
-            "Deadlock: rank 0 in step 0 sends chunk 0 to rank 1, rank 1 in step 0 sends chunk 1 to rank 0; "
-            "each waits for the next.",
-        ),
-        "lost message": (
-            STEPS + "steps[0][-1] = steps[0][-1][:1]\nreturn steps",
-            "Rank 1 sends chunk 0 to rank 0 in step 1, which never receives it.",
-        ),
-        "never sent": (
-            STEPS + "steps[1][0] = steps[1][0][1:]\nreturn steps",
-            "Rank 0 waits in step 1 for chunk 0 from rank 1, which never sends it.",
-        ),
-        "wrong chunk": (
-            STEPS.replace("(r + n + 1) %", "(r - n - 1) %") + "return steps",
-            "in a world of 3, the schedule is not what was asked for\n"
-            "  Rank 2 wants chunk 1 in step 0, but rank 0 sends it chunk 0 (its step 0).",
-        ),
-        "off by one chunk": (
-            STEPS.replace("(r + n + 1) %", "(r + n) %") + "return steps",
-            "Rank 1 wants chunk 1 in step 0, but rank 0 sends it chunk 0 (its step 0).",
-        ),
-        "off by one neighbour": (
-            STEPS.replace("take(right", "take(left") + "return steps",
-            "Rank 0 sends chunk 0 to rank 2 in step 0, which never receives it.",
-        ),
-        "a rank that is not there": (
-            SCHEDULE + "return [[Send(r + 1, r)] for r in range(world_size)]",
-            "Rank 1 in step 0 names rank 2, and the last is 1: send 1 to r2.",
-        ),
-        "the first half alone": (
-            STEPS + "return [own[: world_size - 1] for own in steps]",
-            "Rank 0 ends with step 0, and chunk 0 lacks the part of rank 1.",
-        ),
-        "added twice": (
-            STEPS.replace("Reduce if n < world_size - 1 else Recv", "Reduce") + "return steps",
-            "Rank 0 counts rank 0's part of chunk 0 twice from step 1 on.",
-        ),
-        "over budget, bytes": (
-            SCHEDULE + "every = range(world_size)\n"
-            "return [[tuple(op for o in every if o != r for op in (Send(o, range(world_size)), "
-            "Reduce(o, range(world_size))))] for r in every]",
-            "Rank 0 sends 13,440 bytes, not at most 8,960: step 0 is the first over the budget.",
-        ),
-        "over budget, a tree": (
-            "from labkit.algorithms import tree\nreturn tree(world_size)",
-            "Rank 0 sends 13,440 bytes, not at most 8,960: step 3 is the first over the budget.",
-        ),
-        "over budget, steps": (
-            STEPS + "return [[*own, ()] for own in steps]",
-            "Rank 0 takes 3 steps, not at most 2: step 2 is the first over the budget.",
-        ),
-        "only for four ranks": (
-            "from labkit.algorithms import ring\nreturn ring(4)",
-            "It has steps for 4 ranks, not for 2.",
-        ),
-        "only rank 0 right": (
-            STEPS + "me = torch.distributed.get_rank()\nreturn steps if me == 0 else [[]] * world_size",
-            "deadlock: rank 1 finished the cell, and others wait for it\n"
-            "rank 0 in send to rank 1, line 1: labkit.check('all_reduce_schedule')",
-        ),
-        "own steps alone": (
-            STEPS + "me = torch.distributed.get_rank()\n"
-            "return [own if r == me else [] for r, own in enumerate(steps)]",
-            "Rank 0 sends chunk 0 to rank 1 in step 0, which never receives it.\n"
-            "The ranks differ: every rank must return the steps of all ranks.",
-        ),
-        "nothing returned": (
-            STEPS,
-            "A list of steps for each rank was expected, of Send, Recv and Reduce; it is None.",
-        ),
-        "not a schedule": (
-            "return [['send']] * world_size",
-            "of Send, Recv and Reduce; it is [['send'], ['send']].",
-        ),
-        "a collective as well": (
-            STEPS + "torch.distributed.barrier()\nreturn steps",
-            "over budget: collective calls on each rank 1, limit 0\nReturn the steps; the check runs them.",
-        ),
-    },
 }
 
 RIGHT = {
+    "my_all_reduce_ring": {
+        "in two halves, to the left": """\
+R = world_size
+chunks = x.view(-1).tensor_split(R)
+for add in True, False:
+    for step in range(R - 1):
+        out, into = (rank + step + (not add) * (R - 1)) % R, (rank + step + 1 + (not add) * (R - 1)) % R
+        y = torch.empty_like(chunks[into])
+        both = [
+            dist.P2POp(dist.isend, chunks[out], (rank - 1) % R),
+            dist.P2POp(dist.irecv, y, (rank + 1) % R),
+        ]
+        [work.wait() for work in dist.batch_isend_irecv(both)]
+        chunks[into].copy_(y + chunks[into] if add else y)""",
+        "with irecv, by places in x": """\
+flat, R = x.flatten(), world_size
+edges = [len(flat) * c // R for c in range(R + 1)]
+def part(c):
+    return flat[edges[c % R] : edges[c % R + 1]]
+for step in range(2 * R - 2):
+    y = torch.empty_like(part(rank - step - 1))
+    works = [dist.irecv(y, (rank - 1) % R), dist.isend(part(rank - step), (rank + 1) % R)]
+    for work in works:
+        work.wait()
+    part(rank - step - 1).copy_(y if step >= R - 1 else y + part(rank - step - 1))
+x.copy_(flat.view_as(x))""",
+    },
+    "all_gather_ring": {
+        "what came goes on": BEGIN + """\
+parts, passing = {rank: mine}, mine
+for step in range(1, world_size):
+    received = torch.empty_like(mine)
+    sending = dist.isend(passing, right)
+    dist.recv(received, left)
+    sending.wait()
+    parts[(rank - step) % world_size] = passing = received
+return torch.stack([parts[r] for r in range(world_size)])""",
+        "to everybody at once": """\
+parts = torch.stack([mine] * world_size)
+others = [r for r in range(world_size) if r != rank]
+works = [dist.isend(mine, r) for r in others] + [dist.irecv(parts[r], r) for r in others]
+for work in works:
+    work.wait()
+return parts""",
+    },
     "reduce_scatter": {
         "all at once": """\
 mine, others = x.chunk(world_size), [r for r in range(world_size) if r != rank]
@@ -169,8 +275,8 @@ requests += [dist.irecv(part, src=r) for part, r in zip(parts, others)]
 for request in requests:
     request.wait()
 return mine[rank] + sum(parts)""",
-        "to the left, in place": """\
-n = len(x) // world_size
+        "to the left": """\
+n, x = len(x) // world_size, x.clone()
 for step in range(world_size - 1):
     out, into = (rank + step + 1) % world_size, (rank + step + 2) % world_size
     y = x.new_empty(n)
@@ -181,31 +287,5 @@ for step in range(world_size - 1):
     [work.wait() for work in dist.batch_isend_irecv(messages)]
     x[into * n : (into + 1) * n] += y
 return x[rank * n : (rank + 1) * n]""",
-    },
-    "all_reduce_schedule": {
-        "all at once, in two steps": SCHEDULE
-        + """\
-others = [[o for o in range(world_size) if o != r] for r in range(world_size)]
-return [
-    [
-        [op for o in others[r] for op in (Send(o, o), Reduce(o, r))],
-        [op for o in others[r] for op in (Send(o, r), Recv(o, o))],
-    ]
-    for r in range(world_size)
-]""",
-        "the library's, to the right": "from labkit.algorithms import ring\nreturn ring(world_size)",
-        "two halves, joined": SCHEDULE
-        + """\
-R = world_size
-def half(take, start):
-    return Schedule(
-        [
-            [(Send((r + 1) % R, (r - s - start) % R), take((r - 1) % R, (r - s - start - 1) % R))
-             for s in range(R - 1)]
-            for r in range(R)
-        ],
-        chunks=R,
-    )
-return half(Reduce, 1) + half(Recv, 0)""",
     },
 }  # fmt: skip

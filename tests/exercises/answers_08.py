@@ -1,10 +1,26 @@
 """Answers to the exercises of lesson 08."""
 
+SERVE = """\
+working, version, updates = set(workers), {}, []
+while working:
+    worker, verb, given = receive(weights)
+    if verb == FINISH:
+        working.remove(worker)
+    elif verb == PULL:
+        version[worker] = len(updates)
+        answer(weights, worker, given)
+    else:
+        staleness = len(updates) - version[worker]
+        update(weights, optimizer, [given * scale(staleness)])
+        updates.append((worker, staleness))
+return updates
+"""
 STEP = """\
 if rank > 0:
+    new = torch.empty_like(x)
     dist.send(x, 0)
-    dist.recv(x, 0)
-    return x
+    dist.recv(new, 0)
+    return new
 total, y = torch.zeros_like(x), torch.empty_like(x)
 for _ in range(world_size - 1):
     dist.recv(y)
@@ -14,31 +30,69 @@ for worker in range(1, world_size):
     dist.send(x, worker)
 return x
 """
-ROWS = """\
-if rank > 0:
-    touched, where = ids.unique(return_inverse=True)
-    rows = torch.empty(len(touched), table.shape[1], dtype=table.dtype)
-    dist.send(torch.tensor(len(touched)), 0)
-    dist.send(touched, 0)
-    dist.recv(rows, 0)
-    return rows[where]
-for _ in range(world_size - 1):
-    count = torch.tensor(0)
-    worker = dist.recv(count)
-    wanted = torch.empty(count, dtype=torch.int64)
-    dist.recv(wanted, worker)
-    dist.send(table[wanted], worker)
-return table[ids]
-"""
-TABLE = """\
-if rank > 0:
-    dist.recv(table, 0)
-else:
-    for worker in range(1, world_size):
-        dist.send(table, worker)
-return table[ids]
-"""
 WRONG = {
+    "my_serve_asynchronous": {
+        "never stale": (SERVE.replace("- version[worker]", "- len(updates)"), "That is never stale"),
+        "counted from the last push": (
+            SERVE.replace("        version[worker] = len(updates)\n", "")
+            .replace("version[worker]", "version.get(worker, 0)")
+            .replace("staleness))", "staleness))\n        version[worker] = len(updates)"),
+            "You count from the worker's last push",
+        ),
+        "counted after the update": (
+            SERVE.replace("(worker, staleness)", "(worker, staleness + 1)"),
+            "One too many: this gradient's own update",
+        ),
+        "the version now": (
+            SERVE.replace("(worker, staleness)", "(worker, len(updates))"),
+            "That is a version. Subtract the one at the worker's pull",
+        ),
+        "the version at the pull": (
+            SERVE.replace("(worker, staleness)", "(worker, version[worker])"),
+            "That is a version. Subtract the one at the worker's pull",
+        ),
+        "without the scale": (SERVE.replace(" * scale(staleness)", ""), "Each gradient counts in full"),
+        "the scale of the version": (
+            SERVE.replace("scale(staleness)", "scale(len(updates))"),
+            "each staleness is right, but the weights are not",
+        ),
+        "never updated": (
+            SERVE.replace("        update(weights, optimizer, [given * scale(staleness)])\n", ""),
+            "Nothing was updated",
+        ),
+        "updated in some places": (
+            SERVE.replace(
+                "[given * scale(staleness)]", "[given * scale(staleness) * (torch.arange(len(given)) > 0)]"
+            ),
+            "each staleness is right, but some weights are not",
+        ),
+        "the staleness alone": (
+            SERVE.replace("append((worker, staleness))", "append(staleness)"),
+            "Return a list of (worker, staleness), one for each update",
+        ),
+        "nothing returned": (
+            SERVE.replace("return updates\n", ""),
+            "rank 0 returned None\nReturn a list of (worker, staleness)",
+        ),
+        "ends with the first worker that ends": (
+            SERVE.replace("working.remove(worker)", "break"),
+            "deadlock",
+        ),
+        "deadlock": (SERVE.replace("        answer(weights, worker, given)\n", ""), "deadlock"),
+        "answers after the push": (
+            SERVE.replace("        answer(weights, worker, given)\n", "        pass\n")
+            + "answer(weights, worker, given)",
+            "deadlock",
+        ),
+        "over budget: keeps the weights of each version": (
+            SERVE.replace(
+                "        version[worker] = len(updates)\n",
+                "        version[worker] = len(updates)\n"
+                "        old[worker, len(old)] = [weights.detach().clone() for _ in range(5)]\n",
+            ).replace("updates = set(workers), {}, []", "updates, old = set(workers), {}, [], {}"),
+            "over budget: bytes of new tensors at once",
+        ),
+    },
     "step_on_server": {
         "the mean over all ranks": (
             STEP.replace("total / (world_size - 1)", "total / world_size"),
@@ -53,14 +107,14 @@ WRONG = {
             "These are the weights before the step",
         ),
         "only rank 0 right": (
-            STEP.replace("    dist.recv(x, 0)\n", "").replace(
-                "for worker in range(1, world_size):\n    dist.send(x, worker)\n", ""
-            ),
+            STEP.replace("    dist.recv(new, 0)\n", "")
+            .replace("return new", "return x")
+            .replace("for worker in range(1, world_size):\n    dist.send(x, worker)\n", ""),
             "A worker returns what it was given",
         ),
         "deadlock": (
             STEP.replace(
-                "    dist.send(x, 0)\n    dist.recv(x, 0)\n", "    dist.recv(x, 0)\n    dist.send(x, 0)\n"
+                "    dist.send(x, 0)\n    dist.recv(new, 0)\n", "    dist.recv(new, 0)\n    dist.send(x, 0)\n"
             ),
             "deadlock: each waits for another",
         ),
@@ -69,10 +123,13 @@ WRONG = {
             "deadlock",
         ),
         "lost message": (
-            STEP.replace("dist.recv(x, 0)\n", "dist.recv(x, 0)\n    dist.isend(x, 0)\n"),
+            STEP.replace("dist.recv(new, 0)\n", "dist.recv(new, 0)\n    dist.isend(x, 0)\n"),
             "sent rank 0 a message that nobody received",
         ),
-        "nothing returned": (STEP.replace("return x\n", "return\n"), "without `return` returns None"),
+        "nothing returned": (
+            STEP.replace("return x\n", "return\n").replace("return new\n", "return\n"),
+            "without `return` returns None",
+        ),
         "over budget, a collective": (
             "gradient = x if rank > 0 else torch.zeros_like(x)\ndist.reduce(gradient, 0)\n"
             "weights = x - gradient / (world_size - 1)\ndist.broadcast(weights, 0)\nreturn weights",
@@ -88,51 +145,48 @@ WRONG = {
             "over budget: messages in all 3, limit 2\nEach worker pushes once",
         ),
     },
-    "rows_from_server": {
-        "own zeros": ("return table[ids]", "it is zeros: ask the server"),
-        "not put back": (
-            ROWS.replace("rows[where]", "rows").replace("return table[ids]", "return table[ids.unique()]"),
-            "Put them back",
-        ),
-        "only the workers lack their order": (ROWS.replace("rows[where]", "rows"), "rank 1 is wrong"),
-        "the whole table": (TABLE.replace("table[ids]", "table"), "This is the whole table"),
-        "only rank 0 right": (
-            ROWS.replace("dist.send(table[wanted], worker)", "dist.send(0 * table[wanted], worker)"),
-            "rank 1 is wrong",
-        ),
-        "deadlock": (
-            ROWS.replace("    dist.send(touched, 0)\n    dist.recv(rows, 0)\n", "    dist.recv(rows, 0)\n"),
-            "deadlock: each waits for another",
-        ),
-        "nothing returned": (ROWS.replace("return rows[where]", "return"), "without `return` returns None"),
-        "over budget, repeated rows": (
-            ROWS.replace("ids.unique(return_inverse=True)", "ids, slice(None)"),
-            "over budget: bytes sent by the busiest rank",
-        ),
-        "over budget, the whole table": (TABLE, "over budget: bytes sent by the busiest rank"),
-        "over budget, row by row": (
-            ROWS.replace(
-                "    dist.recv(rows, 0)\n", "    for row in rows:\n        dist.recv(row, 0)\n"
-            ).replace(
-                "    dist.send(table[wanted], worker)\n",
-                "    for n in wanted:\n        dist.send(table[n], worker)\n",
-            ),
-            "over budget: messages in all",
-        ),
-        "over budget, a collective": (
-            "dist.broadcast(table, 0)\nreturn table[ids]",
-            "over budget: collective calls on each rank 1, limit 0",
-        ),
-    },
 }
 
 RIGHT = {
+    "my_serve_asynchronous": {
+        "a counter": """\
+left, pulled, now, told = len(workers), {}, 0, []
+while left > 0:
+    worker, verb, gradient = receive(weights)
+    if verb == PUSH:
+        told.append([worker, now - pulled[worker]])
+        weights.grad = gradient * scale(now - pulled[worker])
+        optimizer.step()
+        now += 1
+    elif verb == PULL:
+        dist.send(weights.detach(), worker)
+        pulled[worker] = now
+    else:
+        left -= 1
+return told""",
+        "ages": """\
+ages, told, finished = dict.fromkeys(workers, 0), [], 0
+while finished < len(workers):
+    worker, verb, given = receive(weights)
+    if verb == FINISH:
+        finished += 1
+        continue
+    if verb == PULL:
+        ages[worker] = 0
+        answer(weights, worker, given)
+        continue
+    told.append((worker, ages[worker]))
+    update(weights, optimizer, [given.mul_(scale(ages[worker]))])
+    ages = {w: age + 1 for w, age in ages.items()}
+return told""",
+    },
     "step_on_server": {
         "in the order of the ranks": """\
 if rank:
+    new = torch.empty_like(x)
     dist.send(x, dst=0)
-    dist.recv(x, src=0)
-    return x
+    dist.recv(new, src=0)
+    return new
 gradients = [torch.empty_like(x) for _ in range(1, world_size)]
 for worker, gradient in enumerate(gradients, 1):
     dist.recv(gradient, src=worker)
@@ -146,7 +200,7 @@ if rank > 0:
     for work in [dist.isend(x, 0), dist.irecv(new, 0)]:
         work.wait()
     return new
-weights = torch.nn.Parameter(x)
+weights = torch.nn.Parameter(x.clone())
 gradients = torch.empty(world_size - 1, len(x), dtype=x.dtype)
 for work in [dist.irecv(g, w) for w, g in enumerate(gradients, 1)]:
     work.wait()
@@ -155,38 +209,5 @@ torch.optim.SGD([weights], lr=1.0).step()
 for work in [dist.isend(weights.detach(), w) for w in range(1, world_size)]:
     work.wait()
 return weights.detach()""",
-    },
-    "rows_from_server": {
-        "the distinct numbers by hand, in their order": """\
-if rank > 0:
-    distinct = list(dict.fromkeys(ids.tolist()))
-    rows = torch.empty(len(distinct), table.shape[1], dtype=table.dtype)
-    dist.send(torch.tensor([len(distinct)]), dst=0)
-    dist.send(torch.tensor(distinct), dst=0)
-    dist.recv(rows, src=0)
-    return torch.stack([rows[distinct.index(n)] for n in ids.tolist()])
-for worker in range(1, world_size):
-    count = torch.zeros(1, dtype=torch.int64)
-    dist.recv(count, src=worker)
-    wanted = torch.zeros(count.item(), dtype=torch.int64)
-    dist.recv(wanted, src=worker)
-    dist.send(table[wanted], dst=worker)
-return table[ids]""",
-        "through a table of one's own, asked for all at once": """\
-if rank > 0:
-    touched = ids.unique()
-    rows = torch.empty(len(touched), table.shape[1], dtype=table.dtype)
-    count = torch.tensor([len(touched)])
-    works = [dist.isend(count, 0), dist.isend(touched, 0), dist.irecv(rows, 0)]
-    [work.wait() for work in works]
-    table[touched] = rows
-else:
-    for _ in range(world_size - 1):
-        count = torch.empty(1, dtype=torch.int64)
-        worker = dist.recv(count)
-        wanted = torch.empty(count[0], dtype=torch.int64)
-        dist.recv(wanted, worker)
-        dist.send(table.index_select(0, wanted), worker)
-return table[ids]""",
     },
 }

@@ -11,7 +11,38 @@ TAKE = (
     "    came.append(torch.empty_like(mine))\n    dist.recv(came[-1])\n"
 )
 
+FRESH = """\
+workers = range(1, dist.get_world_size())
+send_weights(workers, weights)
+current = set(workers)
+for version in range(updates):
+    came = {}
+    while len(came) < needed:
+        worker, verb, gradient = receive(weights)
+        if worker in current:
+            came[worker] = gradient
+        else:
+            send_weights([worker], weights)
+            current.add(worker)
+    step(weights, sum(came.values()) / needed, 0)
+    if version < updates - 1:
+        send_weights(came, weights)
+        current = set(came)
+for _ in workers[needed:]:
+    receive(weights)
+finish(workers)"""
+
 RIGHT = {
+    "serve_fresh": {
+        "versions by worker": FRESH.replace("set(workers)", "dict.fromkeys(workers, 0)")
+        .replace("worker in current", "current[worker] == version")
+        .replace("current.add(worker)", "current[worker] = version")
+        .replace("current = set(came)", "current |= dict.fromkeys(came, version + 1)"),
+        "who is late": FRESH.replace("set(workers)", "set()")
+        .replace("worker in current", "worker not in current")
+        .replace("current.add(worker)", "current.discard(worker)")
+        .replace("current = set(came)", "current |= set(workers) - set(came)"),
+    },
     "mean_step": {
         "kthvalue": """\
 total = torch.zeros(2)
@@ -43,6 +74,24 @@ return torch.stack([boxes[w] for w in first]).mean(dim=0)""",
 }
 
 WRONG = {
+    "serve_fresh": {
+        "whatever comes": (
+            FRESH.replace("if worker in current:", "if worker in workers:"),
+            "A gradient of older weights is in it. Remember who has the weights of now",
+        ),
+        "once current, always current": (
+            FRESH.replace("        current = set(came)\n", "        current |= set(came)\n"),
+            "A gradient of older weights is in it.",
+        ),
+        "late ones unanswered: deadlock": (
+            FRESH.replace("            send_weights([worker], weights)\n", ""),
+            "deadlock: ",
+        ),
+        "by number of workers": (FRESH.replace("/ needed", "/ len(workers)"), "is wrong"),
+        "nobody dismissed: deadlock": (FRESH.replace("finish(workers)", ""), "deadlock: "),
+        "deadlock": (FRESH.replace("< needed", "< len(workers) + 1"), "deadlock: "),
+        "over budget, a collective": ("dist.barrier()\n" + FRESH, "deadlock: "),
+    },
     "mean_step": {
         "waits for all": (
             "done = times.max(dim=1).values\n" + TOTAL + "return total[0] / total[1]",

@@ -36,7 +36,50 @@ while len(needed(low)) > ranks:
 found = needed(low) + [0] * (ranks - len(needed(low)))
 """
 EQUAL = "equal = [len(sizes) * (r + 1) // ranks - len(sizes) * r // ranks for r in range(ranks)]\n"
+CHAIN = """\
+if rank > 0:
+    x = torch.empty_like(x)
+    dist.recv(x, rank - 1)
+x.requires_grad_()
+out = stage(x)
+if rank < world_size - 1:
+    dist.send(out.detach(), rank + 1)
+    grad = torch.empty_like(out)
+    dist.recv(grad, rank + 1)
+out.backward(grad)
+if rank > 0:
+    dist.send(x.grad, rank - 1)"""
 WRONG = {
+    "chain_step": {
+        "handed on": (
+            CHAIN.replace("dist.send(x.grad", "dist.send(1.0 * grad"),
+            "Each stage hands on the gradient that came",
+        ),
+        "ones": (
+            CHAIN.replace("out.backward(grad)", "out.backward(torch.ones_like(out))"),
+            "Each stage went back with ones",
+        ),
+        "the output": (CHAIN.replace("dist.send(x.grad", "dist.send(out.detach()"), "rank 0 is wrong"),
+        "only rank 0 right": (
+            CHAIN.replace("out.backward(grad)", "out.backward(grad)\nif rank:\n    stage.zero_grad()"),
+            "a parameter without gradient",
+        ),
+        "too early: deadlock": (
+            CHAIN.replace(
+                "    dist.send(out.detach(), rank + 1)\n    grad = torch.empty_like(out)\n"
+                "    dist.recv(grad, rank + 1)\n",
+                "    grad = torch.empty_like(out)\n    dist.recv(grad, rank + 1)\n"
+                "    dist.send(out.detach(), rank + 1)\n",
+            ),
+            "deadlock: ",
+        ),
+        "lost message": (
+            CHAIN.replace("if rank > 0:\n    dist.send(x.grad", "if rank > 0:\n    dist.isend(x.grad.clone()")
+            + "\nif rank == 0:\n    dist.isend(x.grad, 1).wait",
+            "a message that nobody received",
+        ),
+        "over budget": ("dist.barrier()\n" + CHAIN, "over budget: collective calls on each rank 1, limit 0"),
+    },
     "fine_tune": {
         "own input": (
             "if rank < frozen:\n    return\nout = stage(x)\nout.backward(grad)",
@@ -100,6 +143,17 @@ WRONG = {
 }  # fmt: skip
 
 RIGHT = {
+    "chain_step": {
+        "by torch.autograd.grad": CHAIN.replace(
+            "out.backward(grad)",
+            "of_x, *others = torch.autograd.grad(out, [x, *stage.parameters()], grad)\n"
+            "for p, g in zip(stage.parameters(), others):\n    p.grad = g",
+        ).replace("x.grad", "of_x"),
+        "as the lesson does": """\
+from labkit.algorithms import backward_through, forward_through
+x, out = forward_through(stage, x, world_size)
+backward_through(x, out if rank < world_size - 1 else (out * grad).sum(), world_size)""",
+    },
     "fine_tune": {
         "by autograd.grad": UP
         + """\

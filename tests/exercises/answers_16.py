@@ -15,7 +15,98 @@ parts = [torch.empty_like(scores) for _ in range(world_size)]
 dist.all_gather(parts, scores)
 return torch.nn.functional.cross_entropy(torch.cat(parts, 1), target)"""
 SIZE = "size = len(weight) // 3 // world_size\n"
+
+
+def operator(forward: str, backward: str) -> str:
+    """The body of a class with these two methods, each a line or more."""
+    first = "x" if "x" in forward.replace("max", "") and "part" not in forward else "part"
+    return (
+        f"@staticmethod\ndef forward(ctx, {first}):\n    " + forward.replace("\n", "\n    ")
+        + "\n\n@staticmethod\ndef backward(ctx, grad):\n    " + backward.replace("\n", "\n    ")
+    )  # fmt: skip
+
+
+F = "return x.view_as(x)"
+SUM = "total = {0}.clone()\ndist.all_reduce(total)\nreturn total"
+BACK, THERE = SUM.format("grad"), SUM.format("part")
 WRONG = {
+    "MyCopyToRanks": {
+        "own gradient": (operator(F, "return grad"), "Backward hands on the rank's own gradient"),
+        "the mean": (
+            operator(F, BACK.replace("return total", "return total / world_size")),
+            "Backward gives the mean",
+        ),
+        "sum forward": (operator(SUM.format("x"), BACK), "Forward adds up. x is the same everywhere already"),
+        "in place": (
+            operator(F, "dist.all_reduce(grad)\nreturn grad"),
+            "rank 0 changed `grad`, which its caller goes on using",
+        ),
+        "nothing returned": (operator(F, "dist.all_reduce(grad.clone())"), "are wrong"),
+        "only rank 0 right": (
+            operator(F, BACK.replace("all_reduce(total)", "reduce(total, 0)")),
+            "rank 1 is wrong",
+        ),
+        "not waited for": (
+            operator(F, BACK.replace("all_reduce(total)", "all_reduce(total, async_op=True)")),
+            "never waits for its asynchronous all_reduce",
+        ),
+        "deadlock": (
+            operator(F, "if rank == 0:\n    dist.all_reduce(grad.clone())\nreturn grad"),
+            "deadlock: ",
+        ),
+        "over budget": (
+            operator(F, BACK.replace("return total", "dist.barrier()\nreturn total")),
+            "over budget: collective calls on each rank 2, limit 1\nForward needs none, backward one",
+        ),
+    },
+    "MySumOverRanks": {
+        "own part": (
+            operator("return part.clone()", "return grad"),
+            "Forward hands on the rank's own partial",
+        ),
+        "the mean": (
+            operator(THERE.replace("return total", "return total / world_size"), "return grad"),
+            "Forward gives the mean",
+        ),
+        "sum backward": (operator(THERE, BACK), "Backward adds up equal gradients"),
+        "only rank 0 right": (
+            operator(THERE.replace("all_reduce(total)", "reduce(total, 0)"), "return grad"),
+            "rank 1 is wrong",
+        ),
+        "no gradient": (operator(THERE, "return None"), "are wrong"),
+        "deadlock": (
+            operator("if rank == 0:\n    dist.all_reduce(part.clone())\nreturn part.clone()", "return grad"),
+            "deadlock: ",
+        ),
+        "over budget": (
+            operator(THERE.replace("return total", "dist.barrier()\nreturn total"), "return grad"),
+            "over budget: collective calls on each rank 2, limit 1\nForward needs one, backward none",
+        ),
+    },
+    "row_parallel": {
+        "as it was": (
+            "part = x @ weight + bias\ndist.all_reduce(part, op=dist.ReduceOp.SUM)\nreturn part",
+            "The bias is in there once for each rank",
+        ),
+        "no bias": ("part = x @ weight\ndist.all_reduce(part)\nreturn part", "The bias is missing"),
+        "own part": ("return x @ weight + bias", "That is the rank's own partial sum"),
+        "the mean": (
+            "part = x @ weight\ndist.all_reduce(part)\nreturn part / world_size + bias",
+            "are wrong",
+        ),
+        "bias lost": (
+            "bias /= world_size\npart = x @ weight + bias\ndist.all_reduce(part)\nreturn part",
+            "rank 0 changed `bias`, which its caller goes on using",
+        ),
+        "deadlock": (
+            "part = x @ weight\nif rank == 0:\n    dist.all_reduce(part)\nreturn part + bias",
+            "deadlock: ",
+        ),
+        "over budget": (
+            "part = x @ weight\ndist.reduce(part, 0)\ndist.broadcast(part, 0)\nreturn part + bias",
+            "over budget: collective calls on each rank 2, limit 1\nOne sum over the ranks",
+        ),
+    },
     "my_heads": {
         "as it stands": (
             "return weight.chunk(world_size)[rank]",
@@ -84,6 +175,29 @@ WRONG = {
 }
 
 RIGHT = {
+    "MyCopyToRanks": {
+        "waited for later": operator(
+            F, "total = grad + 0\nwork = dist.all_reduce(total, async_op=True)\nwork.wait()\nreturn total"
+        ),
+        "by gathering": operator(
+            "return x.clone()",
+            "every = [torch.empty_like(grad) for _ in range(world_size)]\n"
+            "dist.all_gather(every, grad)\nreturn sum(every)",
+        ),
+    },
+    "MySumOverRanks": {
+        "by gathering": operator(
+            "every = [torch.empty_like(part) for _ in range(world_size)]\n"
+            "dist.all_gather(every, part)\nreturn torch.stack(every).sum(0)",
+            "return grad.clone()",
+        ),
+        "a product": operator(THERE, "return 1.0 * grad"),
+    },
+    "row_parallel": {
+        "a share of the bias": "part = x @ weight + bias / world_size\ndist.all_reduce(part)\nreturn part",
+        "the bias on rank 0": "part = x @ weight\nif rank == 0:\n    part += bias\n"
+        "dist.all_reduce(part)\nreturn part",
+    },
     "my_heads": {
         "three slices": SIZE
         + """\

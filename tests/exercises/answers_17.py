@@ -2,7 +2,9 @@
 
 from textwrap import dedent
 
-from labkit.exercises.lessons.lesson_17 import PIPELINE_IN_ROOM, RECOMPUTING_STEP
+from labkit.exercises.lessons.recomputation import ONE_BUFFER, RECOMPUTING_STEP
+from labkit.exercises.lessons.rooms import PIPELINE_IN_ROOM
+from labkit.exercises.lessons.schedules import MY_1F1B
 
 
 def body(exercise):
@@ -30,8 +32,81 @@ return slots
 PIPELINE = SLOTS + "from labkit.algorithms import gpipe, one_forward_one_backward, run_pipeline\n"
 RECOMPUTING = body(RECOMPUTING_STEP)
 EVERY = "every = range(microbatches)\n"
+ONE = SLOTS + body(MY_1F1B)
+OWN_BUFFER = body(ONE_BUFFER)
+ONE_FOR_ALL = OWN_BUFFER.replace(
+    "kept, sent = [], []", "kept, sent, came = [], [], torch.empty_like(like)"
+).replace("x = torch.empty_like(like)", "x = came.detach()")
 
 WRONG = {
+    "my_one_forward_one_backward": {
+        "as GPipe": (
+            SLOTS + EVERY + "return [[*map(Forward, every), *map(Backward, every)] for _ in range(stages)]",
+            "micro-batches at once, and 2 are enough: after K - s forwards",
+        ),
+        "all as far ahead": (
+            ONE.replace("stages - stage", "stages"),
+            "the schedule is not what was asked for",
+        ),
+        "one short: deadlock": (
+            ONE.replace("stages - stage,", "stages - stage - 1,"),
+            "Rank 1 does B0 in slot 0, before F0",
+        ),
+        "one at a time": (
+            SLOTS + EVERY + "return [[slot for m in every for slot in (Forward(m), Backward(m))]"
+            " for _ in range(stages)]",
+            "It takes ",
+        ),
+        "own list alone": (
+            ONE.replace("return slots", "return slots[rank]"),
+            "A list of slots for each stage",
+        ),
+        "last forgotten": (
+            ONE.replace("return slots", "slots[-1].pop()\nreturn slots"),
+            "not what was asked for",
+        ),
+        "only rank 0 right": (
+            ONE.replace("return slots", "return slots if rank == 0 else slots[::-1]"),
+            "The ranks differ: every rank must return the slots of all stages",
+        ),
+        "nothing returned": (ONE.replace("return slots", ""), "it is None"),
+        "over budget": (
+            "dist.barrier()\n" + ONE,
+            "over budget: collective calls on each rank 1, limit 0",
+        ),
+    },
+    "gpipe_step": {
+        "one buffer": (
+            ONE_FOR_ALL,
+            "Rank 0, which receives no input, is right. What does `x` of micro-batch 0",
+        ),
+        "one buffer, moved": (
+            ONE_FOR_ALL.replace("x.requires_grad_()", "x = x.view_as(x).requires_grad_()"),
+            "Each micro-batch needs a tensor of its own",
+        ),
+        "the last alone": (
+            OWN_BUFFER.replace("    backward_pass(", "    stage.zero_grad()\n    backward_pass("),
+            "are wrong",
+        ),
+        "sends not waited for": (
+            OWN_BUFFER.replace("[work.wait() for work in sent]", "return sent"),
+            "never waits for its isend",
+        ),
+        "deadlock": (
+            OWN_BUFFER.replace("if rank > 0:", "if rank > 1:"),
+            "rank 1 raised an error for which the others wait in vain",
+        ),
+        "only rank 0 right": (
+            OWN_BUFFER.replace("x = torch.empty_like(like)", "x = torch.zeros_like(like)").replace(
+                "dist.recv(x, rank - 1)", "dist.recv(torch.empty_like(x), rank - 1)"
+            ),
+            "are wrong",
+        ),
+        "over budget": (
+            OWN_BUFFER + "dist.barrier()",
+            "over budget: collective calls on each rank 1, limit 0",
+        ),
+    },
     "pipeline_in_room": {
         "over budget, memory": (
             "from labkit.algorithms import gpipe\nreturn gpipe(stages, microbatches)",
@@ -175,6 +250,43 @@ for x, y in batches:
 }
 
 RIGHT = {
+    "my_one_forward_one_backward": {
+        "by time": SLOTS
+        + """\
+slots = []
+for s in range(stages):
+    forwards, backwards = iter(range(microbatches)), iter(range(microbatches))
+    order = ["F"] * min(stages - s, microbatches) + ["B", "F"] * microbatches
+    own = []
+    for kind in order:
+        m = next(forwards if kind == "F" else backwards, None)
+        if m is not None:
+            own.append((Forward if kind == "F" else Backward)(m))
+    slots.append(own)
+return slots""",
+        "fewer ahead than allowed on paper": SLOTS
+        + """\
+def own(stage):
+    ahead, done = stages - stage, 0
+    for m in range(microbatches):
+        if m >= ahead:
+            yield Backward(done)
+            done += 1
+        yield Forward(m)
+    yield from map(Backward, range(done, microbatches))
+return [list(own(stage)) for stage in range(stages)]""",
+    },
+    "gpipe_step": {
+        "a clone": ONE_FOR_ALL.replace("x.requires_grad_()", "x = x.clone().requires_grad_()"),
+        "by forward_pass": """\
+from labkit.algorithms import forward_pass
+sent = []
+kept = [forward_pass(stage, loss, x, y, like, sent) for x, y in batches]
+for x, output in kept:
+    backward_pass(x, output, sent)
+for work in sent:
+    work.wait()""",
+    },
     "pipeline_in_room": {
         "whatever is ready, backward first": SLOTS
         + """\

@@ -1,13 +1,14 @@
 """Answers to the exercises of lesson 24."""
 
 WRONG = {
-    "local_rank_of": {
-        "the rank": ("return rank", "That is the rank itself"),
-        "counts itself": ("return hosts[: rank + 1].count(hosts[rank])", "local ranks begin at 0"),
+    "my_gpu": {
+        "the rank": ("return (rank + 0) % gpus", "The rank counts over all hosts"),
+        "counts itself": ("return hosts[: rank + 1].count(hosts[rank]) % gpus", "local ranks begin at 0"),
         "nothing": ("hosts[:rank].count(hosts[rank])", "a function without `return` returns None"),
-        "only rank 0 right": ("return 0 if rank == 0 else -1", "rank 1"),
+        "only rank 0 right": ("return 0 if rank == 0 else -1", "rank"),
+        "deadlock": ("if rank == 0:\n    dist.barrier()\nreturn 0", "deadlock: "),
         "over budget": (
-            "dist.barrier()\nreturn hosts[:rank].count(hosts[rank])",
+            "dist.barrier()\nreturn hosts[:rank].count(hosts[rank]) % gpus",
             "over budget: collective calls on each rank 1, limit 0",
         ),
     },
@@ -32,9 +33,10 @@ WRONG = {
     },
 }
 RIGHT = {
-    "local_rank_of": {
-        "loop": "count = 0\nfor host in hosts[:rank]:\n    count += host == hosts[rank]\nreturn count",
-        "sum": "return sum(hosts[r] == hosts[rank] for r in range(rank))",
+    "my_gpu": {
+        "by counting": "n = 0\nfor r in range(rank):\n    n += hosts[r] == hosts[rank]\nreturn n % gpus",
+        "by place among one's own": "own = [r for r, host in enumerate(hosts) if host == hosts[rank]]\n"
+        "return own.index(rank) % gpus",
     },
     "ring_order": {
         "backwards": "return sorted(range(world_size), key=lambda r: hosts[r], reverse=True)",

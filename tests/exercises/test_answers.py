@@ -44,8 +44,9 @@ def verdict(labs):
     def verdict(name: str, source: str | None):
         exercise = exercise_named(name)
         lab[:].execute(f"globals().pop({name!r}, None)", block=True)
-        if exercise.uses:
-            lab[:].execute(f"from labkit.algorithms import {', '.join(exercise.uses)}", block=True)
+        for used in exercise.uses:
+            module, _, name_there = f"labkit.algorithms.{used}".rpartition(".")
+            lab[:].execute(f"from {module} import {name_there}", block=True)
         if source is not None:
             lab[:].execute(source, silent=False, block=True)
         return grade(lab, exercise, SEED and int(SEED))
@@ -61,7 +62,7 @@ def why(told) -> str:
 
 def function(name: str, body: str) -> str:
     assert name in EXERCISES, f"no lesson asks for {name}, but there are answers to it"
-    return f"def {EXERCISES[name].call}:\n{textwrap.indent(body, '    ')}\n"
+    return f"{EXERCISES[name].head}\n{textwrap.indent(body, '    ')}\n"
 
 
 @each_exercise

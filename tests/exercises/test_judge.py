@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from labkit.exercises.describe import Answers
-from labkit.exercises.judge import Mistake, close, compare, show
+from labkit.exercises.judge import Mistake, close, compare, compare_rank_0, show
 
 SUM = compare(lambda arguments: [sum(a for (a,) in arguments)] * len(arguments),
               Mistake("That is the rank's own.", lambda arguments: [a for (a,) in arguments]))  # fmt: skip
@@ -28,6 +28,16 @@ def test_one_number_is_one_number(found):
 @pytest.mark.parametrize("found", [None, "2", True, float("nan"), [2, 2], object()])
 def test_what_is_not_that_number(found):
     assert not close(found, 2.0)
+
+
+def test_of_rank_0_alone_the_others_may_return_anything():
+    judge = compare_rank_0(
+        lambda arguments: [sum(a for (a,) in arguments)],
+        Mistake("That is its own.", lambda arguments: [arguments[0][0]]),
+    )
+    assert [judge(Answers([(ONE,), (TWO,)], [ONE + TWO, other])) for other in (None, TWO, "no")] == [""] * 3
+    said = judge(Answers([(ONE,), (TWO,)], [ONE, ONE + TWO]))
+    assert said.startswith("rank 0 is wrong") and said.endswith("That is its own.")
 
 
 def test_shapes_must_agree():

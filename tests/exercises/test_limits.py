@@ -2,8 +2,11 @@
 
 import pytest
 
+from labkit.exercises.measure import MEASURES
+from labkit.trace import COMPUTE, Event, Trace
+
 MEASURE = """
-from labkit.exercises.on_rank import Memory
+from labkit.algorithms.memory import Memory
 def peak_of(function, *given):
     memory = Memory(given)
     with memory:
@@ -47,3 +50,14 @@ for size in (1, 2, 3):
         for rank, size, named, x in seen
     )
     assert [after for _, *after in found] == [[3, 3]] * 3
+
+
+def test_what_a_rank_hands_over_is_counted_on_the_busiest():
+    events = [
+        Event(0, COMPUTE, 0, 1),
+        Event(0, "all_gather", 1, 2, (0, 1), 8),
+        Event(1, "all_gather", 1, 2, (0, 1), 8),
+        Event(0, "send", 2, 3, (1,), 100),
+        Event(1, "recv", 2, 3, (0,), 100),
+    ]
+    assert MEASURES["handed"].of(Trace(2, tuple(events)), []) == 108

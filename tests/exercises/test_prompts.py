@@ -65,10 +65,42 @@ def test_run_all_without_a_number_says_what_to_do_and_keeps_nothing(capsys, prog
     assert not progress_folder.exists()
 
 
-@pytest.mark.parametrize("value", ["three", True, float("nan")])
-def test_what_is_no_number_is_refused(value):
-    with pytest.raises(LabError, match="that is no number"):
+def type_name(value) -> str:
+    return type(value).__name__
+
+
+NONSENSE = ["three", True, float("nan"), [1], {"a": 1}, 1j, 10**400, b"3", object(), int, "x" * 10_000]
+
+
+@pytest.mark.parametrize("value", NONSENSE, ids=type_name)
+def test_what_is_no_number_is_refused_in_a_sentence(value):
+    with pytest.raises(LabError, match="that is no number") as refused:
         labkit.predict("turns", value)
+    assert len(str(refused.value)) < 300
+
+
+@pytest.mark.parametrize("name", [None, 3, ["swap"], {"swap"}, {}, object(), "", "x" * 10_000], ids=type_name)
+@pytest.mark.parametrize("call", [labkit.predict, labkit.ask, labkit.hint, labkit.solution, labkit.show])
+def test_what_is_no_name_is_told_which_there_are(call, name):
+    with pytest.raises(LabError, match="there is none\nfix:   one of"):
+        call(name)
+
+
+@pytest.mark.parametrize("answer", [["a"], {}, 3, True, "", "ab", object()], ids=type_name)
+def test_what_is_no_letter_is_told_which_there_are(answer):
+    with pytest.raises(LabError, match="one of a, b, c"):
+        labkit.ask("00.1", answer)
+
+
+def test_a_share_is_off_by_points_not_by_per_cent(capsys):
+    labkit.predict("idle_percent", 27)
+    labkit.predict("idle_percent", measured=29)
+    assert "you said 27 %, measured 29 %: 2 points too low" in capsys.readouterr().out
+
+
+def test_what_was_not_checked_cannot_be_shown():
+    with pytest.raises(LabError, match='labkit.check."swap". first'):
+        labkit.show("swap")
 
 
 @pytest.mark.parametrize("call", [labkit.predict, labkit.ask, labkit.hint, labkit.solution, labkit.check])
@@ -121,6 +153,7 @@ def test_progress_is_a_table_of_what_was_done(capsys):
     rows = capsys.readouterr().out.splitlines()
     assert rows[1].split("  ")[0] == "00" and "0 of 2" in rows[1]
     assert rows[1].rstrip().endswith("1 of 3") and "1 of 1" in rows[1]
+    assert rows[-1] == "next: lesson 00, Meet the ranks", "which is begun"
 
 
 def test_a_broken_file_says_which_and_what_to_do(progress_folder):

@@ -90,7 +90,6 @@ CELLS = {
         "float32.*float64",
     ),
     "input() on a rank": ("input('name? ')", "input"),
-    "breakpoint() on a rank": ("breakpoint()", "breakpoint"),
 }
 """Cells that go wrong by themselves, and what the verdict must say."""
 

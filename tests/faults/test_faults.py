@@ -9,9 +9,12 @@ import time
 import pytest
 
 from labkit import LabError, launch
-from labkit.lab.cell import CellError, follow, interrupts_noted
+from labkit.lab import remote
+from labkit.lab.cell import follow
 from labkit.lab.lab import Lab
+from labkit.lab.outcome import CellError
 from labkit.launch import keeper, processes
+from labkit.launch.interrupts import interrupts_noted
 from tests.conftest import drawn
 
 from . import table, written
@@ -143,6 +146,21 @@ def test_a_rank_that_leaves(labs, name):
     rows.append(Row(name, ITSELF, first_line(caught.value), seconds, next_cell_runs(lab)))
 
 
+def test_a_death_and_an_interrupt_at_once_end_in_the_death(labs):
+    lab = labs(2)
+    vital = keeper.vital(lab._engines.folder)
+
+    def strike():
+        vital["the controller"].kill()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Timer(0.5, strike)
+    timer.start()
+    with pytest.raises(LabError, match="the controller died"):
+        run(lab, ACTIVITIES["computing"])
+    timer.join()
+
+
 QUIET = {
     "uneven computing": "import time\nend = time.monotonic() + SECONDS * (rank + 1) / 2\n"
     "while time.monotonic() < end:\n    sum(range(1000))\ndist.barrier()",
@@ -211,3 +229,36 @@ def test_backward_in_gloo_waits_for_the_slow_and_ends_without_the_absent(gloo):
     run(gloo, BACKWARD)
     with pytest.raises(CellError, match="rank 1 finished the cell(?s:.*)rank 0 in all_reduce in backward"):
         run(gloo, "if rank == 0:\n    model(torch.ones(8, 64)).sum().backward()")
+
+
+DDP = "from torch.nn.parallel import DistributedDataParallel as DDP\n"
+IN_GLOO = {
+    "wait of an isend": ("dist.isend(torch.zeros(1), dst=1 - rank).wait()", "each waits for another"),
+    "wait of an irecv": ("dist.irecv(torch.zeros(1), src=1 - rank).wait()", "each waits for another"),
+    "wait of a collective": (
+        "if rank == 0:\n    dist.all_reduce(torch.ones(1), async_op=True).wait()",
+        "rank 1 finished the cell(?s:.*)rank 0 in all_reduce number",
+    ),
+    "sizes that differ": ("dist.all_reduce(torch.ones(1 + rank))", "nothing moves.*size(?s:.*)ranks 0-1 in"),
+    "a DDP on one rank": (
+        DDP + "if rank == 0:\n    DDP(torch.nn.Linear(4, 4))",
+        "rank 1 finished the cell(?s:.*)rank 0 in DDP's comparison of parameters",
+    ),
+    "a step too many": (
+        DDP + "model = DDP(torch.nn.Linear(64, 64))\nfor step in range(2 - rank):\n"
+        "    model(torch.ones(8, 64)).sum().backward()",
+        "rank 1 finished the cell(?s:.*)rank 0 in DDP's agreement on its buckets",
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", IN_GLOO)
+def test_what_waits_for_ever_in_gloo_is_told(gloo, name):
+    code, says = IN_GLOO[name]
+    run(gloo, "import torch._dynamo")  # DDP does on first use
+    start = time.monotonic()
+    with pytest.raises(CellError, match=says):
+        run(gloo, code)
+    assert time.monotonic() - start < 20 * remote.crowded()
+    next_cell_runs(gloo)

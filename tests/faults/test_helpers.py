@@ -27,15 +27,16 @@ def test_the_end_of_hydras_proxy_is_told_as_such(labs):
     assert time.monotonic() - start < 5 and "lab.restart()" in caught.value.fix
 
 
-def test_a_keeper_that_is_killed_is_replaced(labs):
+@pytest.mark.parametrize("how", ["kill", "suspend"])
+def test_a_keeper_that_is_killed_or_stopped_is_replaced(labs, how):
     folder = labs(2)._engines.folder
     [first] = keeper.noted(folder / keeper.SELF)
-    first.kill()
+    getattr(first, how)()
     deadline = time.monotonic() + 10
     while (now := keeper.noted(folder / keeper.SELF)) == [first] or not any(map(processes.is_alive, now)):
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    assert labs(2).is_running()
+    assert labs(2).is_running() and not processes.is_alive(first)
 
 
 @pytest.mark.parametrize("name", ["rank 1", "the controller"])

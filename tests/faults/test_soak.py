@@ -12,8 +12,8 @@ import time
 import pytest
 
 from labkit import launch
-from labkit.lab.cell import CellError
 from labkit.lab.lab import Lab
+from labkit.lab.outcome import CellError
 from labkit.launch import processes
 
 from .small import with_shared_memory
@@ -128,14 +128,15 @@ import json, os, sys, time
 import psutil
 from labkit import launch
 from labkit.lab.lab import Lab
-from labkit.launch import engines, processes
+from labkit.launch import processes
+from labkit.launch.runtime import RUNTIME
 
 def found(lab_id):
     me = psutil.Process()
     return {
         "descriptors": me.num_fds(), "threads": me.num_threads(), "sockets": len(me.net_connections()),
         "children": len(me.children(recursive=True)), "processes of the lab": len(processes.of_lab(lab_id)),
-        "folder of the lab": (engines.RUNTIME / lab_id).exists(),
+        "folder of the lab": (RUNTIME / lab_id).exists(),
         "free shared memory": os.statvfs("/dev/shm").f_bfree, "files there": os.listdir("/dev/shm"),
     }
 

@@ -1,6 +1,7 @@
 """The table of faults as Markdown, kept beside the tests: `python -m pytest tests/faults -s --write`."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,13 +38,18 @@ def first_line(error: Exception) -> str:
 
 
 def write(rows: list[Row]) -> None:
-    """Renew the file."""
-    lines = [_COLUMNS, ("---",) * len(_COLUMNS)]
-    lines += [(r.fault, r.doing, r.verdict.replace("|", "\\|"), f"{r.seconds:.1f}", r.after) for r in rows]
-    FILE.write_text(_HEAD + "".join(f"| {' | '.join(line)} |\n" for line in lines))
+    """Renew the file of faults."""
+    write_table(
+        FILE, _HEAD, _COLUMNS, [(r.fault, r.doing, r.verdict, f"{r.seconds:.1f}", r.after) for r in rows]
+    )
 
 
-def read() -> list[list[str]]:
+def write_table(file: Path, head: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    lines = [columns, ["---"] * len(columns)] + [[cell.replace("|", "\\|") for cell in row] for row in rows]
+    file.write_text(head + "".join(f"| {' | '.join(line)} |\n" for line in lines))
+
+
+def read(file: Path = FILE) -> list[list[str]]:
     """The rows of the file, a list of cells each."""
-    lines = [line for line in FILE.read_text().splitlines() if line.startswith("|")]
+    lines = [line for line in file.read_text().splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines[2:]]

@@ -5,8 +5,9 @@ import threading
 import pytest
 import torch
 
-from labkit.lab.cell import CellError, follow
+from labkit.lab.cell import follow
 from labkit.lab.lab import Lab
+from labkit.lab.outcome import CellError
 
 SLEEP = "for _ in range({}):\n    torch.cuda._sleep(10**9)  # about half a second of the GPU's time, queued\n"
 SUM = "x = torch.ones(2, device=device)\ndist.all_reduce(x)\nx[0].item()"
@@ -30,7 +31,7 @@ def test_the_cell_after_one_that_ran_out_of_memory(gpu_lab, px):
 def test_a_deadlock_with_kernels_in_flight(gpu_lab, px):
     lab = gpu_lab(2, through="host")
     cell = SLEEP.format(6) + "dist.recv(torch.zeros(1, device=device), src=1 - rank)"
-    with pytest.raises(CellError, match=r"^deadlock: .*\nrank 0 in recv from rank 1, line 3"):
+    with pytest.raises(CellError, match=r"^deadlock: .*\nrank 0 in recv from rank 1, line 4"):
         px(lab, cell)
     assert is_usable(lab, px)
 

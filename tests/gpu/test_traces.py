@@ -16,7 +16,7 @@ def test_collectives_that_mpi_leaves_to_nccl(gpu_lab, px):
     px(lab, "x = torch.ones(1000, device=device)\ndist.all_reduce(x)")
     with lab.trace() as trace:
         px(lab, "dist.all_reduce(x)\ndist.broadcast(x, src=0)")
-    expected = {"all_reduce": "line 1: dist.all_reduce(x)", "broadcast": "line 2: dist.broadcast(x, src=0)"}
+    expected = {"all_reduce": "line 2: dist.all_reduce(x)", "broadcast": "line 3: dist.broadcast(x, src=0)"}
     assert calls(trace) == [(rank, *call) for rank in range(len(lab)) for call in expected.items()]
     assert {e.bytes for e in trace.events if e.verb in expected} == {4000}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from labkit.lab.cell import CellError
+from labkit.lab.outcome import CellError
 from tests.gpu import verbs
 
 SOURCE = Path(verbs.__file__).read_text()

@@ -65,8 +65,8 @@ def test_neither_cells_nor_outputs_nor_keys_are_seen_on_the_network(pair, captur
     assert ask_states(lab, [0, 1], timeout=5.0)
     engine_file = json.loads((lab._engines.folder / "security" / "ipcontroller-engine.json").read_text())
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as in_clear:
-        in_clear.bind((lab._engines._address, 0))
-        in_clear.sendto(b"a word in clear text", (lab._engines._address.rpartition(".")[0] + ".2", 9))
+        in_clear.bind((lab._engines.address, 0))
+        in_clear.sendto(b"a word in clear text", (lab._engines.address.rpartition(".")[0] + ".2", 9))
     seen = capture()
     assert b"a word in clear text" in seen, "the capture would find one"
     keys = {"key": engine_file["key"], "curve": engine_file["curve_serverkey"]}
@@ -113,4 +113,4 @@ def test_ranks_meet_in_a_file_which_the_network_does_not_reach(pair):
 def test_what_is_for_the_notebook_alone_listens_on_loopback(pair, engine_file):
     told = json.loads((pair()._engines.folder / "security" / "ipcontroller-client.json").read_text())
     assert told["interface"] == "tcp://127.0.0.1"
-    assert engine_file["interface"] == f"tcp://{pair()._engines._address}"
+    assert engine_file["interface"] == f"tcp://{pair()._engines.address}"

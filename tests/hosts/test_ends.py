@@ -9,10 +9,10 @@ import time
 import pytest
 
 from labkit import LabError, launch
-from labkit.lab.cell import CellError
 from labkit.lab.lab import Lab
+from labkit.lab.outcome import CellError
 from labkit.launch import keeper, processes
-from labkit.launch.engines import RUNTIME
+from labkit.launch.runtime import RUNTIME
 from tests.faults.test_faults import run
 
 from .conftest import NAMES

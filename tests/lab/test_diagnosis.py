@@ -148,6 +148,22 @@ def test_no_verdict_while_a_rank_computes():
     assert all(watch.look(states, now=float(t)) is None for t in range(100))
 
 
+def test_ranks_that_meet_and_yet_never_move_are_told_if_all_rest():
+    busy = [collective(r, 2) for r in range(2)]
+    resting = [replace(s, rests=True) for s in busy]
+    for states, one_machine, told in ((resting, True, True), (busy, True, False), (resting, False, False)):
+        watch = Watch(stalled=5.0, one_machine=one_machine)
+        assert all(watch.look(states, now=float(t)) is None for t in range(5))
+        assert bool(watch.look(states, now=5.0)) == told
+    watch = Watch(stalled=5.0)
+    for t in range(20):  # one of them moves bytes now and then
+        assert watch.look([resting[0], replace(resting[1], rests=t % 3 > 0)], now=float(t)) is None
+    finished_one = [*resting, finished(2)]
+    watch = Watch(stalled=0.0)
+    assert watch.look(finished_one, now=0.0) is None
+    assert "nothing moves" in watch.look(finished_one, now=1.0).sentence
+
+
 @st.composite
 def worlds(draw):
     size = draw(st.integers(1, 5))

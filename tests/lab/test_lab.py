@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 
 import psutil
@@ -55,8 +56,9 @@ def test_one_thread_and_a_seed_of_its_own(labs, ask):
 
 
 def test_clean_forgets(labs, ask):
-    labs(2)[:]["x"] = 1
+    labs(2)[:].execute("x = 1\ntorch.set_default_dtype(torch.float64)", block=True)
     assert ask(labs(2)[:], "'x' in globals()") == [False, False]
+    assert ask(labs(2)[:], "str(torch.ones(1).dtype)") == ["torch.float32"] * 2
 
 
 def test_views_address_ranks(labs):
@@ -88,7 +90,7 @@ def test_table(labs):
     assert head == ["rank", "host", "pid", "device", "backend", "state"]
     for r, row in zip(lab.ranks, rows, strict=True):
         assert row == [str(r.rank), os.uname().nodename, str(r.pid), "cpu", r.backend, "ready"]
-        assert psutil.Process(r.pid).create_time() == r.started
+        assert processes.started(psutil.Process(r.pid)) == r.started
     assert lab._repr_html_().count("<tr>") == 3
 
 
@@ -108,11 +110,10 @@ def test_a_rank_that_cannot_start_shows_its_last_lines(tmp_path, monkeypatch):
         "    sys.exit('the flux capacitor is missing')\n"
     )
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
-    before = {p.pid for p in psutil.process_iter()}
     with pytest.raises(LabError, match="2 ranks.*\n.*(?s:.*)the flux capacitor is missing"):
         Lab(launch.plan(2))
-    now = [p for p in psutil.process_iter(["cmdline"]) if p.pid not in before]
-    assert not [p for p in now if "labkit" in " ".join(p.info["cmdline"] or [])]
+    there = psutil.process_iter(["environ"])
+    assert [p for p in there if str(tmp_path) in (p.info["environ"] or {}).get("PYTHONPATH", "")] == []
 
 
 PLAIN_PROCESS = textwrap.dedent("""
@@ -141,6 +142,72 @@ def test_no_process_outlives_its_owner(end):
     owner.wait(20)
     assert gone_within(lab_id, 5)
     owner.stdin.close(), owner.stdout.close()
+
+
+ENDED_WHILE_IT_STOPS = """
+import os
+from labkit import launch
+from labkit.lab.lab import Lab
+from labkit.launch.keeping import Keeping
+
+def end(keeping, ended=Keeping.end):
+    ended(keeping)
+    os.kill(os.getpid(), 9)
+
+lab = Lab(launch.plan(1))
+print(lab._engines.lab_id, flush=True)
+Keeping.end = end
+lab.stop()
+"""
+
+
+def test_nothing_outlives_an_owner_that_is_killed_while_it_stops_its_lab():
+    owner = subprocess.run(
+        [sys.executable, "-c", ENDED_WHILE_IT_STOPS], stdout=subprocess.PIPE, text=True, timeout=60
+    )
+    assert owner.returncode == -signal.SIGKILL
+    assert gone_within(owner.stdout.strip(), 5)
+
+
+def test_an_interrupt_does_not_stop_the_end_of_a_lab_half_way():
+    lab = Lab(launch.plan(1))
+    folder = lab._engines.folder
+    timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        lab.stop()
+        timer.join()
+    assert processes.of_lab(folder.name) == [] and not folder.exists()
+
+
+INTERRUPTED = """
+import os, signal, sys
+from labkit import launch
+from labkit.lab.lab import Lab
+from labkit.launch import processes
+
+def interrupt(event, args):
+    if event == "subprocess.Popen" and any("witness" in word for word in map(str, args[1])):
+        signal.raise_signal(signal.SIGINT)
+
+sys.addaudithook(interrupt)
+try:
+    Lab(launch.plan(1))
+except KeyboardInterrupt:
+    left = [p for p in processes.of_any_lab() if p.environ().get("OF_TEST") == os.environ["OF_TEST"]]
+    print("interrupted", left)
+"""
+
+
+def test_an_interrupt_of_a_start_ends_it_and_nothing_else_is_told():
+    told = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED],
+        env=os.environ | {"OF_TEST": str(os.getpid())},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (told.stdout, told.stderr) == ("interrupted []\n", "")
 
 
 def test_ending_a_lab_spares_everybody_else(labs):

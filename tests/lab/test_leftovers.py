@@ -1,16 +1,20 @@
 """What a cell leaves under way is told, and does not reach the next cell."""
 
+import re
+import time
+
 import pytest
 from IPython.utils.capture import capture_output
 
 from labkit import launch
-from labkit.lab.cell import CellError
 from labkit.lab.lab import Lab
 from labkit.lab.leftovers import faults, notes
+from labkit.lab.outcome import CellError
 from labkit.lab.px import PxMagics
 from labkit.rank.protocol import Leftover
 
-LATE = "ranks 0-1: all_reduce was never waited for; it has ended only after the cell (line 2: w = dist"
+LATE = "ranks 0-1: all_reduce was never waited for (line 3: w = dist"
+SENT = "rank 0: isend to rank 1 was never waited for (line 3"
 
 
 def run(shell, lab, code, line=""):
@@ -40,15 +44,15 @@ def next_cells_are_right(shell, lab, ranks_kept=True):
 UNMATCHED = {
     "a collective of one rank": (
         "x = torch.ones(4)\nif rank == 0:\n    w = dist.broadcast(100 * x, src=0, async_op=True)",
-        r"rank 0: broadcast was never waited for; ranks? 1(, 2)? never called it \(line 3: w = dist",
+        r"rank 0: broadcast was never waited for; ranks? 1(, 2)? never called it \(line 4: w = dist",
     ),
     "an isend": (
         "if rank == 0:\n    w = dist.isend(torch.ones(1), dst=1)",
-        r"rank 0: isend to rank 1 was never waited for; nobody received it \(line 2: w = dist",
+        r"rank 0: isend to rank 1 was never waited for; nobody received it \(line 3: w = dist",
     ),
     "an irecv": (
         "if rank == 1:\n    w = dist.irecv(torch.ones(1), src=0, tag=3)",
-        r"rank 1: irecv from rank 0 with tag 3 was never waited for; nothing was sent \(line 2: w = dist",
+        r"rank 1: irecv from rank 0 with tag 3 was never waited for; nothing was sent \(line 3: w = dist",
     ),
     "a request that nobody has": (
         "if rank == 0:\n    dist.isend(torch.ones(1000), dst=1)",
@@ -67,9 +71,19 @@ UNMATCHED = {
         "g = dist.new_group([0, 1])\nif rank == 1:\n    w = dist.barrier(group=g, async_op=True)",
         r"rank 1: barrier was never waited for; rank 0 never called it",
     ),
+    "a thread in a collective": (
+        "import threading, time\nif rank == 0:\n"
+        "    threading.Thread(target=lambda: dist.barrier()).start()\n    time.sleep(0.2)",
+        r"rank 0: barrier in a thread: rank 1 never called it \(line 4: threading",
+    ),
+    "a thread in a receive": (
+        "import threading, time\nif rank == 0:\n"
+        "    threading.Thread(target=lambda: dist.recv(torch.ones(3), 1)).start()\n    time.sleep(0.2)",
+        r"rank 0: recv from rank 1 in a thread: nothing was sent",
+    ),
     "calls that differ": (
         "x = torch.ones(2 + rank)\nw = dist.all_reduce(x, async_op=True)",
-        r"a collective that was never waited for differs:\n *rank 0: all_reduce\(float32\[2\].*line 2",
+        r"a collective that was never waited for differs:\n *rank 0: all_reduce\(float32\[2\].*line 3",
     ),
 }  # fmt: skip
 
@@ -83,19 +97,41 @@ def test_what_can_never_end_is_told_and_discarded(labs, shell, name):
     next_cells_are_right(shell, lab)
 
 
+def test_what_another_rank_has_given_up_is_not_waited_for(labs, shell):
+    lab, begun = labs(2), time.monotonic()
+    code = (
+        "import time\nfrom datetime import timedelta\ntime.sleep(0.3 * rank)\n"
+        "w = dist.all_reduce(torch.ones(10**6), async_op=True)\n"
+        "if rank == 1:\n    w.wait(timedelta(seconds=0.2))\ntime.sleep(1)"
+    )
+    says = r"rank 1: DeadlineError(.*\n)*rank 0: all_reduce was never waited for; rank 1 gave it up \(line 5"
+    with pytest.raises(CellError, match=says):
+        run(shell, lab, code)
+    assert time.monotonic() - begun < 5, "what all ranks have called may take 10 s"
+    next_cells_are_right(shell, lab)
+
+
 MATCHED = {
     "a send that is received": (
-        "x = torch.ones(9)\n_ = dist.isend(x, dst=1) if rank == 0 else dist.recv(x, src=0)", ""
+        "x = torch.ones(9)\n_ = dist.isend(x, dst=1) if rank == 0 else dist.recv(x, src=0)", SENT
     ),
     "a send that is received late": (
-        "x = torch.ones(9)\nif rank == 0:\n    dist.isend(x, dst=1)\nelse:\n"
-        "    import time\n    time.sleep(0.3)\n    dist.recv(x, src=0)", ""
+        "x, late = torch.ones(9), __import__('time')\n_ = rank == 0 and dist.isend(x, dst=1)\n"
+        "if rank == 1:\n    late.sleep(0.3)\n    dist.recv(x, src=0)", SENT
     ),
     "both sides drop a large one": (
-        "x = torch.ones(10**6)\nw = dist.isend(x, dst=1) if rank == 0 else dist.irecv(x, src=0)", ""
+        "x = torch.ones(10**6)\nw = dist.isend(x, dst=1) if rank == 0 else dist.irecv(x, src=0)", SENT
+    ),
+    "many of one line": (
+        "for i in range(3):\n    x = torch.ones(1)\n"
+        "    dist.isend(x, dst=1) if rank == 0 else dist.recv(x, src=0)",
+        "rank 0: 3 times isend to rank 1 was never waited for (line 4",
     ),
     "a collective": ("x = torch.ones(4)\nw = dist.all_reduce(x, async_op=True)", LATE),
     "waited for": ("x = torch.ones(4)\n_ = dist.all_reduce(x, async_op=True).wait()", ""),
+    "its future waited for": (
+        "x = torch.ones(4)\n_ = dist.all_reduce(x, async_op=True).get_future().wait()", ""
+    ),
     "looked at until it has ended": (
         "w = dist.all_reduce(torch.ones(4), async_op=True)\nwhile not w.is_completed():\n    pass", ""
     ),
@@ -126,6 +162,22 @@ def test_a_cell_may_mean_it(labs, shell):
         run(shell, lab, "1")
 
 
+def test_what_was_sent_with_noblock_leaves_nothing_either(labs, shell):
+    lab = labs(2)
+    magics = PxMagics(shell, lab)
+
+    def run(code, line=""):
+        with capture_output() as captured:
+            magics.cell_px(line, code)
+        return "\n".join(output.data["text/plain"] for output in captured.outputs)
+
+    run("if rank == 0:\n    w = dist.isend(torch.full((1,), 9.0), dst=1)", "--noblock")
+    run("if rank == 1:\n    dist.recv(torch.ones(1), src=0, tag=5)", "--noblock")
+    told = run("x = torch.ones(1)\ndist.send(x, dst=1) if rank == 0 else dist.recv(x, src=0)\nx.item()")
+    assert "what was sent with --noblock: deadlock: rank 0 finished the cell" in told
+    assert told.endswith("[ranks 0-1] 1.0")
+
+
 def test_cells_on_some_ranks(labs, shell):
     lab = labs(3)
     with pytest.raises(CellError, match="rank 2: irecv from rank 0 was never waited for"):
@@ -152,6 +204,24 @@ def test_a_process_group_that_was_destroyed_is_made_anew(labs, shell, who):
     next_cells_are_right(shell, lab)
 
 
+def test_what_a_cell_may_leave_and_has_ended_is_not_told(labs, shell):
+    lab = labs(2)
+    code = "x = torch.ones(3)\nw = dist.isend(x, dst=1) if rank == 0 else dist.recv(x, src=0)"
+    assert run(shell, lab, code, "--keep-pending") == ""
+    assert run(shell, lab, "rank") == "[rank 0] 0\n[rank 1] 1"
+    assert run(shell, lab, code).startswith(SENT)
+
+
+@pytest.mark.parametrize("options", ["", "--targets 0,1"])
+def test_a_new_group_of_some_ranks_is_told_and_the_next_one_is_made(labs, shell, options):
+    lab = labs(3)
+    code = "if rank < 2:\n    g = dist.new_group([0, 1])\n    dist.barrier(group=g)"
+    says = r"ranks 0-1: new_group\(\[0, 1\]\) \(line 3: g = .*\nrank 2: no new_group"
+    with pytest.raises(CellError, match=says):
+        run(shell, lab, code, options)
+    next_cells_are_right(shell, lab)
+
+
 def test_a_new_group_that_some_ranks_did_not_make_is_no_obstacle(labs, shell):
     lab = labs(2)
     for _ in range(2):
@@ -169,29 +239,89 @@ def gloo():
 
 @pytest.mark.slow
 @pytest.mark.ranks
-@pytest.mark.parametrize("name", ["an isend", "a collective of one rank", "what a rank that raises leaves"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "an isend",
+        "a collective of one rank",
+        "what a rank that raises leaves",
+        "a thread in a collective",
+        "a thread in a receive",
+    ],
+)
 def test_gloo_discards_it_with_the_group_or_the_processes(gloo, shell, name):
     code, says = UNMATCHED[name]
-    says = says.split("; rank")[0]
+    says = re.split("; rank|: rank 1 never", says)[0]
     with pytest.raises(CellError, match=says + r"(.*\n)*.*gloo can do that only with the") as caught:
         run(shell, gloo, code)
-    assert ("the process group" in str(caught.value)) == (name == "an isend")
+    assert ("the process group" in str(caught.value)) == (name in ("an isend", "a thread in a receive"))
     next_cells_are_right(shell, gloo)
+
+
+@pytest.mark.slow
+@pytest.mark.ranks
+def test_a_cell_runs_on_the_new_ranks_that_an_earlier_one_needed(gloo, shell):
+    magics = PxMagics(shell, gloo)
+    with capture_output() as captured:
+        magics.cell_px("--noblock", "if rank == 0:\n    w = dist.barrier(async_op=True)")
+        magics.cell_px("", "x = torch.ones(1)\ndist.all_reduce(x)\nx.item()")
+    first, *_, last = (output.data["text/plain"] for output in captured.outputs)
+    assert "gloo can do that only with the processes" in first and last == "[ranks 0-1] 2.0"
+
+
+@pytest.mark.slow
+@pytest.mark.ranks
+def test_a_trace_does_not_hide_the_line(gloo, shell):
+    with pytest.raises(CellError, match=r"nobody received it \(line 3: dist.isend"):
+        run(shell, gloo, "if rank == 0:\n    dist.isend(torch.ones(3), dst=1)", "--trace")
 
 
 @pytest.mark.slow
 @pytest.mark.ranks
 @pytest.mark.parametrize("name", MATCHED)
 def test_gloo_ends_what_all_ranks_have_called(gloo, shell, name):
-    assert run(shell, gloo, MATCHED[name][0]) == ""
+    code, says = MATCHED[name]
+    says = says if "send" in says else ""  # of a collective gloo does not tell whether somebody waited
+    told = run(shell, gloo, code)
+    assert told.startswith(says) and bool(told) == bool(says)
     next_cells_are_right(shell, gloo)
+
+
+@pytest.fixture
+def unchecked(monkeypatch):
+    monkeypatch.setenv("LABKIT_CHECK", "0")
+    lab = Lab(launch.plan(2))
+    yield lab
+    lab.stop()
+
+
+@pytest.mark.slow
+@pytest.mark.ranks
+def test_a_send_that_ended_without_a_receive_does_not_reach_the_next_cell(unchecked, shell, monkeypatch):
+    with pytest.raises(CellError, match="a message was sent and not received\n.*discarded on all ranks"):
+        run(shell, unchecked, "if rank == 0:\n    dist.send(torch.full((4,), 9.0), dst=1)")
+    next_cells_are_right(shell, unchecked)
+    with pytest.raises(CellError, match="ZeroDivisionError(?s:.*)2 messages were sent and not received"):
+        run(shell, unchecked, "dist.send(torch.full((4,), 9.0), dst=1 - rank)\n1 / 0")
+    next_cells_are_right(shell, unchecked)
+    monkeypatch.setattr(Lab, "settle", None)
+    next_cells_are_right(shell, unchecked)
+
+
+@pytest.mark.slow
+@pytest.mark.ranks
+def test_roots_that_differ_end_in_a_verdict_though_nobody_checks(unchecked, shell):
+    with pytest.raises(CellError, match="nothing moves(?s:.*)ranks 0-1 in broadcast"):
+        run(shell, unchecked, "dist.broadcast(torch.ones(1_500_000), src=rank)")
+    next_cells_are_right(shell, unchecked, ranks_kept=False)
 
 
 def test_words():
     ended = Leftover(0, "all_reduce", "line 1: w", "")
     message = Leftover(1, "isend to rank 0", "line 1: w", "")
     assert notes([ended, message]) == (
-        "rank 0: all_reduce was never waited for; it has ended only after the cell (line 1: w)"
+        "rank 0: all_reduce was never waited for (line 1: w)\n"
+        "rank 1: isend to rank 0 was never waited for (line 1: w)"
     )
     stuck = [Leftover(rank, "barrier", "", "rank 2 never called it", True) for rank in (0, 0, 1, 1)]
     assert faults(stuck) == "ranks 0-1: 2 times barrier was never waited for; rank 2 never called it"

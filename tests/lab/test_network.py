@@ -5,6 +5,7 @@ from math import inf
 import ipyparallel as ipp
 import pytest
 
+import labkit
 from labkit import LabError
 from labkit.lab.network import network
 from labkit.simulate.cost import ring_cost
@@ -24,10 +25,10 @@ def slowed(labs):
     """`slowed(ranks, bandwidth, latency)`; the limit is taken off in the end."""
     used = []
 
-    def slowed(ranks, *limits):
+    def slowed(ranks, *limits, **hosts):
         lab = labs(ranks)
         used.append(lab)
-        lab.network(*limits)
+        lab.network(*limits, **hosts)
         return lab
 
     yield slowed
@@ -49,6 +50,7 @@ def test_other_words_are_refused(wrong):
         network(latency=wrong)
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("rate, bytes_per_second", [("20Mbit/s", 2.5e6), ("100Mbit/s", 12.5e6)])
 def test_ping_pong_measures_what_was_asked(slowed, rate, bytes_per_second):
     lab = slowed(2, rate, "1ms")
@@ -89,6 +91,7 @@ dist.barrier()
     assert all(ask(lab[:], "all(p.tolist() == [r, 7] for r, p in enumerate(parts))"))
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("size", [2, 4])
 def test_an_all_reduce_takes_the_time_of_its_ring(slowed, size):
     """Two latencies come on top for each barrier's round."""
@@ -98,6 +101,7 @@ def test_an_all_reduce_takes_the_time_of_its_ring(slowed, size):
     assert max(lab[:]["seconds"]) == pytest.approx(expected, rel=0.15)
 
 
+@pytest.mark.timed
 def test_a_receiver_shares_its_link_among_senders(slowed):
     lab = slowed(4, "50Mbit/s")
     gather = "x = torch.ones(62_500)\nfor other in range(1, 4):\n    if rank == other: dist.send(x, 0)\n"
@@ -106,6 +110,34 @@ def test_a_receiver_shares_its_link_among_senders(slowed):
     assert lab[0]["seconds"] == pytest.approx(3 * 250_000 * 8 / 50e6, rel=0.15)
 
 
+WITHIN = """
+pairs = dist.new_group([0, 1]), dist.new_group([2, 3])
+seconds = []
+mine = pairs[rank // 2]
+for size, group, late in (10_000, mine, False), (10_000, mine, True), (100, None, False):
+    dist.barrier()
+    begin = time.perf_counter()
+    work = dist.all_reduce(torch.ones(size), group=group, async_op=late)
+    if late: work.wait()
+    seconds.append(time.perf_counter() - begin)
+"""
+
+
+def test_what_stays_on_a_host_is_not_held_back(slowed):
+    """Over the link the first two would take 40 s each, the last takes 0.6 s."""
+    lab = slowed(4, "1kB/s", ranks_per_host=2)
+    lab[:].execute("import time\n" + WITHIN, block=True)
+    for within, in_background, between in lab[:]["seconds"]:
+        assert max(within, in_background) < 10 and between > 0.5
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 2.0, "2", True, None])
+def test_hosts_have_a_number_of_ranks(labs, wrong):
+    with pytest.raises(LabError, match="a network of hosts with"):
+        labs(2).network("1Gbit/s", ranks_per_host=wrong)
+
+
+@pytest.mark.timed
 def test_messages_move_while_the_sender_computes(slowed):
     lab = slowed(2, "20Mbit/s")
     overlap = """
@@ -164,3 +196,126 @@ def test_a_taken_over_lab_has_no_limit(slowed):
     lab.take_over()
     lab[:].execute(SLOW.format("dist.all_reduce(torch.ones(250_000))"), block=True)
     assert max(lab[:]["seconds"]) < 1
+
+
+HIDDEN = """
+x = torch.arange(250_000.) + rank
+work = dist.all_reduce(x, dist.ReduceOp.AVG, async_op=True)
+called = time.perf_counter() - begin
+time.sleep(0.4); work.wait()
+"""
+
+
+@pytest.mark.timed
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_an_asynchronous_all_reduce_moves_while_its_rank_computes(slowed, ask, size):
+    lab = slowed(size, "50Mbit/s")
+    with lab.trace() as trace:
+        lab[:].execute(SLOW.format(HIDDEN), block=True)
+    right = "torch.allclose(x, torch.arange(250_000.) + (world_size - 1) / 2)"
+    assert ask(lab[:], right) == [True] * size
+    assert max(lab[:]["called"]) < 0.1 and max(lab[:]["seconds"]) < 0.55  # the ring alone takes up to 0.21
+    sums = [e for e in trace.events if e.verb == "all_reduce"]
+    assert [e.bytes for e in sums] == [1_000_000] * size
+    assert size == 1 or labkit.Trace(size, tuple(e for e in trace.events if e.bytes != 1)).overlap() > 0.9
+
+
+GATHERED = """
+part = torch.arange(125_000.) + rank
+whole, mean = torch.empty(world_size * 125_000), torch.empty(125_000)
+gathering = dist.all_gather_into_tensor(whole, part, async_op=True)
+adding = dist.reduce_scatter_tensor(mean, part.repeat(world_size), dist.ReduceOp.AVG, async_op=True)
+called = time.perf_counter() - begin
+time.sleep(0.7); gathering.wait(); adding.wait()
+"""
+
+
+@pytest.mark.timed
+@pytest.mark.parametrize("size", [1, 3])
+def test_asynchronous_halves_of_a_ring_move_while_their_rank_computes(slowed, ask, size):
+    lab = slowed(size, "50Mbit/s")
+    with lab.trace() as trace:
+        lab[:].execute(SLOW.format(GATHERED), block=True)
+    right = "torch.equal(whole, torch.cat([torch.arange(125_000.) + r for r in range(world_size)]))"
+    assert ask(lab[:], right) == [True] * size
+    right = "torch.allclose(mean, torch.arange(125_000.) + (world_size - 1) / 2)"
+    assert ask(lab[:], right) == [True] * size
+    assert max(lab[:]["called"]) < 0.1 and max(lab[:]["seconds"]) < 0.85  # the two alone take up to 0.32
+    halves = {"all_gather_into_tensor", "reduce_scatter_tensor"}
+    assert {e.verb for e in trace.events if e.bytes > 1} == halves
+    assert size == 1 or labkit.Trace(size, tuple(e for e in trace.events if e.bytes != 1)).overlap() > 0.9
+
+
+def test_asynchronous_all_reduces_of_several_groups_keep_their_order(slowed, ask):
+    lab = slowed(3, "1Gbit/s", "1ms")
+    work = """
+pair = dist.new_group([0, 1])
+mine = [torch.full((n,), float(rank + n)) for n in (5, 0, 7, 7)]
+works = [dist.all_reduce(x, async_op=True) for x in mine]
+if rank < 2: works.append(dist.all_reduce(y := torch.ones(3), group=pair, async_op=True))
+late = torch.ones(2); dist.all_reduce(late)
+for w in reversed(works): w.wait()
+"""
+    found = ask(lab[:], "[late.tolist(), [x.tolist() for x in mine]]", work)
+    assert found == [[[3.0] * 2, [[3.0 + 3 * n] * n for n in (5, 0, 7, 7)]]] * 3
+    assert lab[:2]["y"][1].tolist() == [2.0] * 3
+
+
+DDP = """
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+class Device(torch.autograd.Function):
+    forward = staticmethod(lambda ctx, x: x.clone())
+    @staticmethod
+    def backward(ctx, g):
+        time.sleep(0.05); return g
+class Layer(nn.Linear):
+    def forward(self, x): return Device.apply(super().forward(x))
+torch.manual_seed(0)
+model = nn.Sequential(*(Layer(100, 100) for _ in range(4)))
+replica = DistributedDataParallel(model, bucket_cap_mb=0.0385)
+x = torch.randn(8, 100)[rank::world_size]
+for _ in range(2): replica(x).square().mean().backward()  # the first pass arranges the buckets
+model.zero_grad(); dist.barrier()
+"""
+
+
+@pytest.mark.timed
+def test_ddp_hides_its_all_reduces_behind_the_backward_pass(slowed, ask):
+    lab = slowed(2, "50Mbit/s")
+    lab[:].execute("import time\n" + DDP, block=True)
+    with lab.trace() as trace:
+        lab[:].execute("loss = replica(x).square().mean(); loss.backward()", block=True)
+    assert trace.overlap() > 0.5
+    alone = """
+sums = [p.grad.clone() for p in model.parameters()]
+model.zero_grad()
+for part in range(world_size):
+    torch.manual_seed(0); [Layer(100, 100) for _ in range(4)]; every = torch.randn(8, 100)
+    (model(every[part::world_size]).square().mean() / world_size).backward()
+"""
+    lab[:].execute(alone, block=True)
+    right = "max((s - p.grad).abs().max() for s, p in zip(sums, model.parameters())).item() < 1e-6"
+    assert ask(lab[:], right) == [True, True]
+
+
+def test_ddp_that_waits_for_a_rank_hears_an_interrupt(slowed, ask):
+    lab = slowed(2, "50Mbit/s")
+    lab[:].execute("import time\n" + DDP, block=True)
+    stuck = lab[:].execute("if rank == 0: replica(x).square().mean().backward()", block=False)
+    with pytest.raises(TimeoutError):
+        stuck.get(1)
+    lab.interrupt()
+    with pytest.raises(ipp.error.CompositeError, match="KeyboardInterrupt"):
+        stuck.get(10)
+    lab.recover()
+    lab[:].execute("x = torch.ones(2); dist.all_reduce(x, async_op=True).wait()", block=True)
+    assert ask(lab[:], "x.tolist()") == [[2.0, 2.0]] * 2
+
+
+def test_asynchronous_all_reduces_that_disagree_are_told(slowed, ask):
+    lab = slowed(2, "1Gbit/s")
+    with pytest.raises(ipp.error.CompositeError, match="MismatchError"):
+        lab[:].execute("dist.all_reduce(torch.ones(2 + rank), async_op=True).wait()", block=True)
+    lab[:].execute("x = torch.ones(2); dist.all_reduce(x, async_op=True).wait()", block=True)
+    assert ask(lab[:], "x.tolist()") == [[2.0, 2.0]] * 2

@@ -6,7 +6,7 @@ import pytest
 from IPython.utils.capture import capture_output
 
 from labkit import LabError
-from labkit.lab.cell import CellError
+from labkit.lab.outcome import CellError
 from labkit.lab.px import PxMagics
 
 
@@ -46,6 +46,12 @@ def test_targets(px, line, who):
     assert px("'here'", line) == f"[{who}] 'here'"
 
 
+@pytest.mark.parametrize("leave", ["exit()", "quit()"])
+def test_a_rank_does_not_leave_a_moment_after_the_cell(labs, shell, leave):
+    with pytest.raises(CellError, match=r"exit\(\) on a rank(?s:.*)lab.stop\(\)"):
+        PxMagics(shell, labs(2)).cell_px("", leave)
+
+
 @pytest.mark.parametrize("asked", ["99", "abc", "[0", "0,9", "[]", "7:", "1.5", "{}", "__import__('os')"])
 def test_targets_that_are_none_are_told(labs, shell, asked):
     with pytest.raises(LabError, match=r"ranks 0 to 1(?s:.*)write one as 1"):
@@ -80,7 +86,7 @@ def test_out_names_the_result(px, shell):
 def test_an_error_names_rank_and_line_and_loses_nothing(px):
     with pytest.raises(CellError) as caught:
         px("kept = rank\nif rank == 2:\n    raise ValueError('bad')")
-    assert str(caught.value) == "rank 2: ValueError: bad (line 3: raise ValueError('bad'))"
+    assert str(caught.value) == "rank 2: ValueError: bad (line 4: raise ValueError('bad'))"
     rendered = "\n".join(caught.value._render_traceback_())
     assert rendered.count("ValueError: bad") >= 1 and rendered.endswith(str(caught.value))
 
@@ -88,7 +94,7 @@ def test_an_error_names_rank_and_line_and_loses_nothing(px):
 def test_one_cause_on_all_ranks_is_shown_once(px):
     with pytest.raises(CellError, match=r"^ranks 0-3: ZeroDivisionError") as caught:
         px("1 / 0")
-    assert "\n".join(caught.value._render_traceback_()).count("Cell In[") == 1
+    assert "\n".join(caught.value._render_traceback_()).count("Cell In [") == 1
 
 
 def test_a_syntax_error_is_an_error_of_every_rank(px):
@@ -101,7 +107,7 @@ def test_the_deadline_ends_a_loop_and_keeps_the_namespace(px, labs):
     px("kept = 10 * rank", lab=lab)
     with pytest.raises(CellError) as caught:
         px("import time\nwhile True:\n    time.sleep(0.01)", "--deadline 0.5", lab=lab)
-    assert str(caught.value) == "the deadline of 0.5 s passed\nranks 0-3 at line 3: time.sleep(0.01)"
+    assert str(caught.value) == "the deadline of 0.5 s passed\nranks 0-3 at line 4: time.sleep(0.01)"
     assert lab[:]["kept"] == [0, 10, 20, 30]
 
 
@@ -122,7 +128,7 @@ def test_trace_draws_after_the_cell_and_keeps_the_trace(labs, shell):
     text, figure = captured.outputs
     assert text.data["text/plain"].endswith("tensor(0.)") and "Figure" in figure.data["text/plain"]
     events = [(e.rank, e.verb, e.place) for e in lab.last.trace.events if e.verb != "compute"]
-    assert sorted(events) == [(r, "all_reduce", "line 2: dist.all_reduce(x)") for r in (0, 1)]
+    assert sorted(events) == [(r, "all_reduce", "line 3: dist.all_reduce(x)") for r in (0, 1)]
 
 
 def test_trace_of_a_cell_that_fails(labs, shell):

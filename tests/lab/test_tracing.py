@@ -124,6 +124,7 @@ def test_ddp_with_two_buckets(labs, size):
     assert trace.steps == 2 and not trace.messages
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("size", SIZES)
 def test_what_the_others_wait_for_a_rank_that_sleeps(labs, size):
     cell = "import time\ndist.barrier()\nif rank == 0:\n    time.sleep(0.5)\ndist.all_reduce(torch.ones(2))"

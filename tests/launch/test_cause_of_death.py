@@ -2,7 +2,7 @@
 
 import pytest
 
-from labkit.launch import MPI, Plan, cause_of_death, keeper
+from labkit.launch import MPI, Plan, cause_of_death, endings, keeper
 from labkit.launch.ranks import Rank
 
 PLAN = Plan(2, MPI("mpich", "5.0", "mpiexec"))
@@ -45,6 +45,26 @@ def test_a_report_that_is_gone_already_cannot_be_kept(tmp_path):
     cause_of_death.keep_report(tmp_path / "log" / "ipengine-1700000000.log")
     assert cause_of_death.last_lines(tmp_path) == "(their log is empty)"
     assert cause_of_death.cause_of_death(PLAN, tmp_path, RANKS) == "mpiexec died, and the ranks with it"
+
+
+@pytest.mark.parametrize(("missed", "told"), [("the controller", "in use"), ("mpiexec", ""), ("", "")])
+def test_a_controller_that_ended_first_is_quoted(tmp_path, missed, told):
+    (tmp_path / "log").mkdir()
+    (tmp_path / "log" / "ipcontroller-7.log").write_text("started\nin use\n\n")
+    (tmp_path / keeper.GONE).write_text(missed)
+    assert cause_of_death.controllers_last_line(tmp_path) == told
+
+
+@pytest.mark.parametrize(("noted", "cause"), [
+    (["labkit: PID 71 ON a ENDED: 7"], "rank 0 (pid 71 on a) died: exit code 7"),
+    ([endings.aborts(1, 3), endings.said(71, 3)], "rank 1 (pid 71 on b) died: called MPI_Abort with 3"),
+])  # fmt: skip
+def test_what_was_noted_in_the_lab_is_told_where_nothing_else_was(tmp_path, monkeypatch, noted, cause):
+    (tmp_path / "log").mkdir()
+    monkeypatch.setenv("LABKIT_FOLDER", str(tmp_path))
+    for said in noted:
+        endings.note(said)
+    assert cause_of_death.cause_of_death(PLAN, tmp_path, RANKS) == cause
 
 
 WITNESSES = "labkit: PID 72 ON b ENDED: -6\nlabkit: PID 71 ON a ENDED: -15\n"

@@ -2,12 +2,15 @@
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import psutil
 import pytest
+import zmq
 
 from labkit.launch import processes, witness
 
@@ -39,6 +42,34 @@ while time.monotonic() < until:
             heard += b"".join(each.recv_multipart())
 sys.stdout.buffer.write(heard)
 os._exit(0)
+"""
+SHAKE_HANDS = """
+import json, os, sys, time, zmq
+from zmq.utils.monitor import recv_monitor_message
+EVENTS = sum(event for event in zmq.Event if "HANDSHAKE" in event.name or "CLOSED" == event.name)
+os.setuid({uid})
+strangers = []
+for port in json.load(sys.stdin):
+    stranger = zmq.Context.instance().socket(zmq.DEALER)
+    strangers.append((port, stranger, stranger.get_monitor_socket(EVENTS)))
+    stranger.connect(f"tcp://127.0.0.1:{{port}}")
+    stranger.send_multipart([b"<IDS|MSG>", b"", b'{{"msg_type": "registration_request"}}'] + [b"{{}}"] * 3)
+until = time.monotonic() + 3
+for port, stranger, told in strangers:
+    left = max(0, int(1000 * (until - time.monotonic())))
+    found = zmq.Event(recv_monitor_message(told)["event"]).name if told.poll(left) else "nothing"
+    print(port, found, stranger.poll(100), flush=True)
+os._exit(0)
+"""
+LOOK = """
+import json, os, sys
+os.setuid({uid})
+for path in json.load(sys.stdin):
+    try:
+        os.listdir(path) if os.path.isdir(path) else open(path, "rb").read(1)
+        print("read", path)
+    except OSError as error:
+        print(type(error).__name__, path)
 """
 from_another_account = pytest.mark.skipif(
     os.geteuid() != 0 or sys.platform != "linux", reason="another account can be taken by root on Linux alone"
@@ -78,6 +109,61 @@ def test_nobody_is_let_in_but_at_the_controller_and_there_on_loopback_only(of_la
     theirs = {str(port) for _, port in listening(ranks_and_mpiexec)}
     of_controller = {str(port) for _, port in listening(set(of_lab) - set(ranks_and_mpiexec))}
     assert {port for *_, port in let_in} <= of_controller - theirs
+
+
+def as_stranger(code: str, *given: object) -> list[list[str]]:
+    """What a program prints, word by word, that is run from another account."""
+    command = [sys.executable, "-c", code.format(uid=NOBODY)]
+    told = subprocess.run(command, input=json.dumps(given), capture_output=True, text=True, timeout=60)
+    assert told.returncode == 0, told.stderr
+    return [line.split() for line in told.stdout.splitlines()]
+
+
+@pytest.mark.skipif(not shutil.which("ss"), reason="needs ss")
+def test_ss_shows_loopback_alone_or_an_interface_that_does_not_exist(of_lab):
+    told = subprocess.run(["ss", "-Htlnp"], capture_output=True, text=True, timeout=20).stdout
+    pids = {f"pid={p.pid}," for p in of_lab}
+    addresses = {line.split()[3] for line in told.splitlines() if any(pid in line for pid in pids)}
+    assert addresses
+    for address in addresses:
+        assert address.startswith("127.0.0.1:") or f"%if{witness.NO_INTERFACE}:" in address
+
+
+def shake_hands(ports: list[int]) -> dict[str, set[str]]:
+    """What becomes of each handshake that another account begins, and how many were answered."""
+    told = as_stranger(SHAKE_HANDS, *ports)
+    assert [int(port) for port, *_ in told] == ports
+    return {"events": {event for _, event, _ in told}, "answers": {answers for *_, answers in told}}
+
+
+@from_another_account
+def test_no_port_answers_another_account(of_lab):
+    ports = [port for address, port in sorted(listening(of_lab)) if address == "127.0.0.1"]
+    told = shake_hands(ports)
+    assert len(ports) > 5 and any("HANDSHAKE_FAILED" in event for event in told["events"]), told
+    assert "HANDSHAKE_SUCCEEDED" not in told["events"] and told["answers"] == {"0"}, told
+
+
+@from_another_account
+def test_a_port_that_lets_everybody_in_would_be_seen():
+    with zmq.Context() as context, context.socket(zmq.ROUTER) as planted:
+        port = planted.bind_to_random_port("tcp://127.0.0.1")
+        assert shake_hands([port])["events"] == {"HANDSHAKE_SUCCEEDED"}
+
+
+@from_another_account
+def test_no_file_or_memory_of_a_lab_is_read_by_another_account(labs, of_lab):
+    folder = labs(2)._engines.folder
+    paths = [folder.parent, folder, *folder.rglob("*")]
+    for process in of_lab:
+        paths += [f"/proc/{process.pid}/{name}" for name in ("environ", "mem", "maps", "fd")]
+        maps = Path(f"/proc/{process.pid}/maps").read_text().split()
+        paths += {word for word in maps if word.startswith("/dev/shm/")}
+    told = as_stranger(LOOK, *map(str, paths))
+    assert len(told) == len(paths) and {how for how, *_ in told} <= {"PermissionError", "FileNotFoundError"}
+    pids = {str(process.pid) for process in of_lab}
+    segments = [line.split() for line in Path("/proc/sysvipc/shm").read_text().splitlines()[1:]]
+    assert all(int(mode, 8) & 0o007 == 0 for _, _, mode, _, made_by, *_ in segments if made_by in pids)
 
 
 @from_another_account

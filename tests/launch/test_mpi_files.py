@@ -25,6 +25,27 @@ def test_a_lab_that_runs_has_no_name_left_that_its_end_could_leave(labs):
     assert len(of_lab) > 2 and mpi_files.held_by(process.pid for process in of_lab) == set()
 
 
+DIES = """
+import os, sys, time
+from mpi4py.MPI import COMM_WORLD as world
+world.Barrier()
+time.sleep(0.5)
+if world.rank == 1:
+    os.kill(os.getpid(), 9) if sys.argv[1] == "killed" else os._exit(3)
+world.Barrier()
+"""
+
+
+@pytest.mark.ranks
+@pytest.mark.parametrize("how", ["killed", "left"])
+def test_a_script_whose_rank_dies_leaves_none(how, tmp_path):
+    script = tmp_path / "dies.py"
+    script.write_text(DIES)
+    command = [sys.executable, "-m", "labkit.commands", "run", "-n", "2", str(script), how]
+    done = with_shared_memory("1g", "sh", "-c", '"$@" >&2 && echo it ended well; ls /dev/shm', "sh", *command)
+    assert done.stdout == "", done.stderr
+
+
 @pytest.fixture
 def shared_memory():
     """Makes files in shared memory; they are gone afterwards."""

@@ -27,9 +27,9 @@ def run(code):
 
 for line in sys.stdin:
     try:
-        if line.strip() == "start":
+        if line.strip() in ("start", "take"):
             begin = time.monotonic()
-            lab = labkit.start(2)
+            lab = labkit.start(2, take=line.strip() == "take")
             print("ready", [r.pid for r in lab.ranks], "in", round(time.monotonic() - begin, 2), flush=True)
         elif line.strip() == "restart":
             print("ready", [r.pid for r in lab.restart().ranks], flush=True)
@@ -78,7 +78,9 @@ def pids(answer):
     return answer[answer.index("[") : answer.index("]") + 1]
 
 
-def test_a_lab_goes_from_notebook_to_notebook_and_ends_with_the_server(server):
+def test_a_lab_goes_from_notebook_to_notebook_and_ends_with_the_server(server, monkeypatch):
+    monkeypatch.setenv(SERVER, processes.identity(server))
+    assert shared.status()["state"] == "none"
     first, second = Kernel(server, "a.ipynb"), Kernel(server, "b.ipynb")
     begun = first.ask("start")
     assert first.ask("x = rank; x") == "['0', '1']"
@@ -91,11 +93,18 @@ def test_a_lab_goes_from_notebook_to_notebook_and_ends_with_the_server(server):
     assert first.ask("rank") == "['0', '1']"
     first.tell("import time; time.sleep(100)")
     time.sleep(1.0)
-    assert pids(second.ask("start")) == pids(begun), "though they were busy"
+    told = shared.status()
+    assert (told["ranks"], told["state"], told["owner"]) == (2, "busy", "a.ipynb")
+    refused = second.ask("start")
+    assert "a.ipynb has had them since" in refused and "runs a cell on them: line 1" in refused
+    assert "labkit.start(2, take=True)" in refused
+    assert pids(second.ask("take")) == pids(begun), "though they were busy"
     assert "b.ipynb has had them since" in first.answer()
     first.end(), second.end()
     ranks = [psutil.Process(int(pid)) for pid in pids(begun).strip("[]").split(",")]
     assert all(map(processes.is_alive, ranks)), "the lab outlives its notebooks"
+    time.sleep(shared.BEATS)
+    assert shared.status()["state"] == "ready"
     server.kill()
     deadline = time.monotonic() + 5
     while any(map(processes.is_alive, ranks)):

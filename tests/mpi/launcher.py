@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from labkit import LabError
-from labkit.launch import find_mpi
+from labkit.launch import find_mpi, processes
 
 PACKAGE_ROOT = Path(__file__).resolve().parents[__package__.count(".") + 1]
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -86,7 +86,7 @@ def run(ranks: int, argv: list[str], output: Path, timeout: float, **extra: str)
     process = start(ranks, argv, output, **extra)
     timed_out = False
     try:
-        process.wait(timeout)
+        processes.wait(process, timeout)
     except subprocess.TimeoutExpired:
         timed_out = True
     finally:

@@ -1,7 +1,7 @@
 """Every verb of torch.distributed at 2, 3 and 4 ranks, checked mode off, and at 3 ranks on.
 
 Each case is a function in `cases_*.py`. All cases of a world size share one launch of ranks; each is a
-test of its own here. `make test` runs it at one size, drawn by its name, and in checked mode, `make test-all`
+test of its own here. `make test` runs it once, at a size or in the mode drawn by its name, `make test-all`
 at the others. Data is fresh in each run: `LABKIT_TEST_SEED` repeats one.
 """
 
@@ -18,12 +18,11 @@ MODES = ((2, False), (3, False), (4, False), (3, True))
 
 
 def rows():
-    table = load()
-    for size, checked in MODES:
-        for case in filter(selects(size, checked), table.values()):
+    for case in load().values():
+        possible = [(size, checked) for size, checked in MODES if selects(size, checked)(case)]
+        for size, checked in possible:
             mode = "-checked" if checked else ""
-            sizes = [n for n, _ in MODES[:3] if selects(n, False)(case)]
-            later = not checked and size not in drawn(case.name, sizes, 1)
+            later = (size, checked) not in drawn(case.name, possible, 1)
             marks = [pytest.mark.nightly] if case.nightly else [pytest.mark.slow] * later
             yield pytest.param(case.name, size, checked, id=f"{size}{mode}-{case.name}", marks=marks)
 

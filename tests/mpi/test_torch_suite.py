@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import drawn
+
 from . import launcher
 from .launches import Launches
 from .table import Case
@@ -36,11 +38,14 @@ def test_every_expected_failure_has_a_reason():
     assert all(expected_failures().values())
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(7200)
-def test_torchs_own_tests(capsys):
+@pytest.mark.parametrize(
+    "part", [pytest.param(1 / 4, marks=pytest.mark.slow), pytest.param(1, marks=pytest.mark.nightly)]
+)
+def test_torchs_own_tests(capsys, part):
     only = os.environ.get("LABKIT_TEST_ONLY", "")  # a regular expression, for who mends one of them
     tests = [name for name in names() if re.search(only, name)]
+    tests = tests if only else drawn("torch", tests, round(part * len(tests)))
     cases = [Case(f"torch.{n}", print, (SIZE,), DEADLINE, True, None, False) for n in tests]
     launches = Launches(SIZE, False, cases, ("torch_suite",), carry_on=True)
     verdicts = {n: launches[f"torch.{n}"] for n in tests}

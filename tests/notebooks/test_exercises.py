@@ -35,7 +35,7 @@ def test_predictions_are_asked_for_and_measured(asked, code):
 
 
 def test_exercises_have_a_task_a_stub_and_a_check(asked, code, prose):
-    assert 2 <= len(asked.exercises) <= 3, f"{len(asked.exercises)} exercises; a lesson has two or three"
+    assert 2 <= len(asked.exercises) <= 5, f"{len(asked.exercises)} exercises; a lesson has two to five"
     sources = [cell.source for cell in code]
     for exercise in asked.exercises:
         name, stub = exercise.name, f"%%px\n{exercise.stub.rstrip()}"
@@ -44,6 +44,31 @@ def test_exercises_have_a_task_a_stub_and_a_check(asked, code, prose):
         check = f'labkit.check("{name}")'
         assert check in sources[sources.index(stub) + 1 :], f"no cell after the stub of {name} is {check}"
         assert len(exercise.hints) >= 2 and exercise.why, f"{name} needs two hints and a why"
+
+
+def test_each_exercise_says_how_hard_it_is_and_how_long_it_takes(asked, prose):
+    for exercise in asked.exercises:
+        said = rf"\((?:easy|medium|harder|hard), \d+ minutes\.?\)[^\n]{{0,100}}{re.escape(exercise.task)}"
+        assert re.search(said, prose, re.IGNORECASE), (
+            f'say (easy, 5 minutes) before the task of "{exercise.name}"'
+        )
+
+
+def test_a_learner_s_lab_has_the_ranks_that_the_checks_want(asked, code):
+    asked_for = r"(?:labkit\.start|lab\.restart)\((?:ranks=)?(\d+)"
+    ranks = max(int(found) for cell in code for found in re.findall(asked_for, cell.source))
+    assert ranks >= max(size for exercise in asked.exercises for size in exercise.sizes)
+
+
+def test_each_lesson_from_01_on_has_a_bug_to_find(asked):
+    if asked.number == "00":
+        pytest.skip("the first lesson has none")
+    assert any("**Find the bug and mend it" in exercise.task for exercise in asked.exercises)
+
+
+def test_the_right_letters_vary(asked):
+    letters = [question.right for question in asked.questions]
+    assert len(set(letters)) > 1, f"all three answers are {letters[0]}"
 
 
 def test_three_questions_with_a_reason_for_every_choice(asked, code):

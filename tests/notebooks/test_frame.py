@@ -131,3 +131,12 @@ def test_key_points_end_the_lesson(prose):
     ending = prose.split("## Check yourself", 1)[1]
     for part in ("**Key points**", "**Where to read on**"):
         assert part in ending, f"the last cell lacks {part}"
+
+
+def test_the_next_lesson_is_linked_at_the_end(path, prose):
+    files = sorted(file.name for file in path.parent.glob("[0-9][0-9]_*.ipynb"))
+    following = files[files.index(path.name) + 1 :][:1]
+    linked = re.findall(r"^\*\*Next\*\*: lesson (\d\d), \[.+\]\((.+)\)$", prose.splitlines()[-1])
+    assert linked == [(file[:2], file) for file in following], (
+        "end it with **Next**: lesson NN, [Title](file)"
+    )

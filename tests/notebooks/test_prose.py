@@ -14,9 +14,10 @@ from .conftest import LESSONS
 
 NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?!\w)")
 UNREAD = (
-    r"(?ims)```.*?```|^#.*?$|\]\([^)]*\)|arXiv [\d.]+|(?:lesson|section)s? [\d.]+(?:(?:,| and| to) [\d.]+)*"
+    r"(?ims)```.*?```|^#.*?$|\]\([^)]*\)|\(\w+, \d+ minutes\.?\)|arXiv [\d.]+|"
+    r"(?:lesson|section)s? [\d.]+(?:(?:,| and| to) [\d.]+)*"
 )
-"""Code blocks, headings, addresses of links, numbers of lessons, sections and papers."""
+"""Code blocks, headings, addresses of links, an exercise's minutes, numbers of lessons, sections, papers."""
 
 
 def values(text: str) -> set[float]:

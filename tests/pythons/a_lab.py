@@ -4,7 +4,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
 import labkit
-from labkit.lab.cell import CellError
+from labkit.lab.outcome import CellError
 
 BUSY = """\
 import time
@@ -33,7 +33,7 @@ try:
     raise AssertionError(px(NEVER))
 except CellError as error:
     assert "deadlock: rank 1 finished the cell" in str(error), error
-    assert "line 2: dist.recv(torch.zeros(1), src=1)" in str(error), error
+    assert "line 3: dist.recv(torch.zeros(1), src=1)" in str(error), error
 px("dist.all_reduce(torch.ones(3))", "--trace")
 summed = [event.bytes for event in lab.last.trace.events if event.verb == "all_reduce"]
 assert summed == [12, 12], lab.last.trace.events

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 
 import psutil
 import pytest
@@ -86,6 +87,19 @@ def test_who_ends_the_fork_server_ends_all_ranks_and_it_is_told(own):
     psutil.wait_procs(ranks, 5)
     assert not any(map(processes.is_alive, ranks))
     with pytest.raises(LabError, match="the process from which the ranks were forked died"):
+        own.require_running()
+
+
+@pytest.mark.slow
+def test_a_rank_that_ends_while_nobody_can_say_how_is_told_all_the_same(own):
+    server = psutil.Process(own.ranks[0].process().ppid())
+    server.suspend()
+    rank = own.ranks[1].process()
+    rank.kill()
+    until = time.monotonic() + 5
+    while processes.is_alive(rank) and time.monotonic() < until:  # a zombie is not, and nobody collects it
+        time.sleep(0.01)
+    with pytest.raises(LabError, match=r"rank 1 \(.*\) died, and nobody said how"):
         own.require_running()
 
 

@@ -4,7 +4,9 @@ import time
 
 import pytest
 
-from labkit.lab.cell import CellError, follow, interrupts_noted
+from labkit.lab.cell import follow
+from labkit.lab.outcome import CellError
+from labkit.launch.interrupts import interrupts_noted
 
 
 def run(lab, code, deadline=None):
@@ -68,3 +70,32 @@ def test_a_failed_cell_does_not_swallow_the_next(labs):
         with pytest.raises(CellError, match="ZeroDivisionError"):
             run(lab, "1 / 0")
         assert [s.words() for s in run(lab, "rank").said] == ["0", "1"]
+
+
+STRUCK_WHILE_IT_POLLS = """
+import random, signal, threading
+if rank == 0:
+    work = dist.irecv(torch.ones(1), 1)
+    before, struck = signal.signal(signal.SIGALRM, signal.default_int_handler), 0
+    while struck < 500:
+        try:
+            signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-6, 4e-5))
+            while True:
+                work.poll()
+        except KeyboardInterrupt:
+            struck += 1
+    signal.signal(signal.SIGALRM, before)
+    dist.send(torch.ones(1), 1)
+    waiting = threading.Thread(target=work.wait)
+    waiting.start()
+    waiting.join(10)
+    assert not waiting.is_alive()
+else:
+    dist.recv(torch.ones(1), 0)
+    dist.send(torch.ones(1), 0)
+"""
+
+
+def test_other_threads_move_messages_after_interrupts(labs):
+    """An interrupt between `acquire()` and its `try` left the lock held: one of six that met a poll."""
+    run(labs(2), STRUCK_WHILE_IT_POLLS)

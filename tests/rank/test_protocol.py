@@ -11,7 +11,7 @@ HOSTILE = {
     "no blank": "x" * 10**6,
     "slashes": "/ipykernel_1" * 10**5,
     "digits": "/ipykernel_" + "1" * 10**6,
-    "cells": "Cell In[1], line 5\n" * 30_000,
+    "cells": "Cell In [1], line 5\n" * 30_000,
     "colours": "\x1b[1;" * 10**5,
 }
 

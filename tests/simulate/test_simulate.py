@@ -16,7 +16,16 @@ from labkit.algorithms import (
     tree_rounds,
 )
 from labkit.schedule import Compute, Recv, Schedule, Send, compute
-from labkit.simulate import ETHERNET_1G, ETHERNET_10G, NVLINK_4, PRESETS, Network, finish_times, simulate
+from labkit.simulate import (
+    ETHERNET_1G,
+    ETHERNET_10G,
+    NVLINK_4,
+    PRESETS,
+    Network,
+    finish_times,
+    ring_finish_times,
+    simulate,
+)
 from labkit.simulate.cost import halving_doubling_cost, ring_cost, tree_cost
 
 SIZE = 4 * 1024 * 1024
@@ -179,9 +188,57 @@ def test_what_gets_stuck_is_named():
         simulate(Schedule([[Send(1, 0), Recv(1, 0)], [Send(0, 0), Recv(0, 0)]]), ETHERNET_1G, 4)
 
 
-def test_thousands_of_ranks_on_shared_links_are_refused():
+SHARING = {
+    "a switch": replace(ETHERNET_10G, switch=2 * ETHERNET_10G.bandwidth),
+    "two ranks a link": replace(ETHERNET_10G, ranks_per_nic=2),
+    "hosts of four": replace(ETHERNET_10G, ranks_per_nic=4, inside=NVLINK_4),
+    "one way at a time": replace(ETHERNET_1G, full_duplex=False),
+    "links, a switch and adding": replace(ETHERNET_1G, ranks_per_nic=3, gamma=1e-9, switch=3e8),
+}
+
+
+@ALGORITHMS
+@pytest.mark.parametrize("network", SHARING.values(), ids=SHARING)
+@pytest.mark.parametrize("ranks", [2, 3, 8, 13])
+def test_times_alone_are_those_of_the_trace_where_links_are_shared(make, rounds, cost, ranks, network):
+    for start in (np.zeros(ranks), np.random.default_rng(ranks).random(ranks) / 1000):
+        found = finish_times(rounds(ranks), network, 40_036, start=start)
+        last = start.copy()
+        for event in simulate(rounds(ranks), network, 40_036, start=start).events:
+            last[event.rank] = max(last[event.rank], event.end)
+        if network.gamma:  # what a rank adds last is no message
+            assert found.max() == pytest.approx(last.max(), rel=1e-9)
+        else:
+            assert found == pytest.approx(last, rel=1e-9)
+
+
+def test_hundreds_of_ranks_share_links():
+    """Eight ranks a link: in step, so each has an eighth of it."""
+    hosts = replace(ETHERNET_10G, ranks_per_nic=8)
+    slower = replace(ETHERNET_10G, bandwidth=ETHERNET_10G.bandwidth / 8)
+    found = finish_times(ring_rounds(256), hosts, 256 * SIZE).max()
+    assert found == pytest.approx(finish_times(ring_rounds(256), slower, 256 * SIZE).max(), rel=1e-9)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 8, 65, 200])
+@pytest.mark.parametrize("gamma", [0, 1e-9])
+@pytest.mark.parametrize("length", ["divides", "one over", "half"])
+def test_a_turning_ring_takes_as_long_as_its_rounds(ranks, gamma, length):
+    nbytes = 4 * {"divides": 30 * ranks, "one over": 30 * ranks + 1, "half": ranks // 2}[length]
+    network = replace(ETHERNET_1G, gamma=gamma)
+    for start in (0.0, np.random.default_rng(ranks).random(ranks) / 100, np.eye(ranks)[0]):
+        expected = finish_times(ring_rounds(ranks), network, nbytes, start=start)
+        assert ring_finish_times(ranks, network, nbytes, start=start) == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_ring_of_65536_ranks_takes_what_the_formula_says():
+    found = ring_finish_times(65_536, ETHERNET_10G, 64 * 65_536).max()
+    assert found == pytest.approx(closed(ring_cost, 65_536, 64 * 65_536, ETHERNET_10G), rel=1e-9)
+
+
+def test_a_turning_ring_shares_nothing():
     with pytest.raises(LabError, match="ranks share links"):
-        finish_times(ring_rounds(4096), replace(ETHERNET_1G, switch=1e9), SIZE)
+        ring_finish_times(64, replace(ETHERNET_1G, switch=1e9), SIZE)
 
 
 def test_a_slow_rank_delays_its_neighbours_first():

@@ -12,8 +12,9 @@ import pytest
 from labkit import LabError, launch
 from labkit.commands import export
 from labkit.commands.__main__ import main
-from labkit.lab import cell
+from labkit.lab.cell import follow
 from labkit.lab.lab import Lab
+from labkit.lab.outcome import CellError
 from labkit.launch import slurm
 from labkit.launch.hosts.ports import free_port
 from tests.environments import environment_without
@@ -44,8 +45,8 @@ def test_ranks_fill_the_nodes_in_order_and_go_with_the_lab(lab, jobs, ask):
     assert jobs() == [slurm.job(lab._engines.lab_id)]
     assert [row[-1] for row in lab.status()] == ["ready"] * 4
     result = lab[:].execute("while True: pass", silent=False, block=False)
-    with pytest.raises(cell.CellError, match="the deadline of 1 s passed"):
-        cell.follow(lab, result, deadline=1.0).raise_for_failure()
+    with pytest.raises(CellError, match="the deadline of 1 s passed"):
+        follow(lab, result, deadline=1.0).raise_for_failure()
     assert ask(lab[:], "dist.get_world_size()") == [4] * 4
     lab.stop()
     assert jobs() == []
@@ -57,6 +58,41 @@ def test_a_rank_that_dies_ends_the_job_and_is_named(lab, jobs):
     with pytest.raises(LabError, match=r"rank 2 \(pid \d+ on \S+\) died: Killed"):
         lab.require_running()
     assert jobs() == []
+
+
+MEMORY_IN_USE = """
+import ctypes, os
+libc = ctypes.CDLL(None)
+libc.malloc.restype, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
+given = []
+for size in [size for size in range(64, 2000, 16) for _ in range(100)]:
+    address = libc.malloc(size)
+    ctypes.memmove(address, os.urandom(size), size)
+    given.append(address)
+for address in given[::10]:  # holes, and random bytes behind each
+    libc.free(address)
+from mpi4py import MPI
+print(MPI.COMM_WORLD.allreduce(1))
+"""
+
+
+def test_ranks_whose_memory_was_in_use_find_each_other(jobs, tmp_path):
+    """MPICH tells Slurm about a rank's address, and what lies behind it; that must fit a line."""
+    program = tmp_path / "in_use.py"
+    program.write_text(MEMORY_IN_USE)
+    command = [
+        sys.executable,
+        "-m",
+        "labkit.commands",
+        "run",
+        "--launcher",
+        "slurm",
+        "--ranks",
+        "4",
+        str(program),
+    ]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100)
+    assert done.stdout.split() == ["4"] * 4, done.stderr[-2000:]
 
 
 KERNEL = "import labkit, time; labkit.start(2, launcher='slurm'); print('up', flush=True); time.sleep(600)"

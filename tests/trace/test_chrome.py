@@ -58,3 +58,13 @@ def test_any_other_file_is_refused(tmp_path, text):
     file.write_text(text)
     with pytest.raises(LabError, match="other.json"):
         Trace.load(file)
+
+
+def test_a_file_that_cannot_be_written_or_read_is_told(tmp_path):
+    with pytest.raises(LabError, match="nowhere(?s:.*)No such file"):
+        Trace(2, ()).save(tmp_path / "nowhere" / "trace.json")
+    with pytest.raises(LabError, match="nowhere(?s:.*)No such file"):
+        Trace.load(tmp_path / "nowhere" / "trace.json")
+    (tmp_path / "picture").write_bytes(b"\x89PNG")
+    with pytest.raises(LabError, match="picture"):
+        Trace.load(tmp_path / "picture")

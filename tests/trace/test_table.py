@@ -25,3 +25,15 @@ def test_with_times():
     assert [row.split()[:2] for row in rows] == [["0", "compute"], ["0", "send"], ["2", "all_reduce"]]
     assert rows[0].split()[2:] == ["0.000", "250.000", "0.000", "125.000"]
     assert rows[1].split()[-4:] == ["250.000", "125.000", "62.500", "0.000"]
+
+
+def test_a_page_shows_it_as_a_table():
+    page = TRACE.table()._repr_html_()
+    assert page.count("<tr>") == 3 and "<th>verb</th>" in page and "<td>send chunk 2</td>" in page
+    assert repr(TRACE.table()) == str(TRACE.table()) and isinstance(TRACE.table(), str)
+
+
+def test_the_critical_path_is_a_tuple_that_reads_like_a_table():
+    path = TRACE.critical_path()
+    assert tuple(path) == path and path[-1] == TRACE.events[0]
+    assert repr(path).splitlines()[-1].split()[:2] == ["2", "all_reduce"] and "<table>" in path._repr_html_()

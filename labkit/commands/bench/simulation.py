@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
-from labkit.algorithms import ring, ring_rounds
+from labkit.algorithms import ring, ring_rounds, tree_rounds
 from labkit.commands.bench.machine import circumstances, deliver, heading
-from labkit.simulate import ETHERNET_10G, INFINIBAND_HDR, finish_times, simulate
+from labkit.simulate import ETHERNET_10G, INFINIBAND_HDR, finish_times, ring_finish_times, simulate
 
 NBYTES = 100_000_000
 
@@ -26,30 +26,58 @@ class Case:
     """One simulation; at most `limit` seconds are promised on two cores."""
 
     title: str
-    ranks: int
+    messages: int
     run: Callable[[], object]
     limit: float | None = None
 
-    @property
-    def messages(self) -> int:
-        return 2 * (self.ranks - 1) * self.ranks
+
+def in_a_ring(ranks: int) -> int:
+    """The messages of an all-reduce."""
+    return 2 * (ranks - 1) * ranks
 
 
 def cases() -> tuple[Case, ...]:
-    """Ring all-reduces of 100 MB; what is timed includes making the schedule."""
+    """All-reduces of 100 MB; what is timed includes making the schedule."""
     half = replace(ETHERNET_10G, switch=128 * ETHERNET_10G.bandwidth)
+    more = replace(ETHERNET_10G, switch=512 * ETHERNET_10G.bandwidth)
     hosts = replace(ETHERNET_10G, ranks_per_nic=8)
     return (
         Case(
             "4,096 ranks, nothing shared",
-            4096,
+            in_a_ring(4096),
             lambda: finish_times(ring_rounds(4096), INFINIBAND_HDR, NBYTES),
             2,
         ),
-        Case("256 ranks, a shared switch", 256, lambda: simulate(ring(256), half, NBYTES), 10),
-        Case("256 ranks, 8 per network link", 256, lambda: simulate(ring(256), hosts, NBYTES), 10),
-        Case("64 ranks, SimPy", 64, lambda: simulate(ring(64), ETHERNET_10G, NBYTES)),
-        Case("64 ranks, recurrence", 64, lambda: finish_times(ring_rounds(64), ETHERNET_10G, NBYTES)),
+        Case("256 ranks, a shared switch", in_a_ring(256), lambda: simulate(ring(256), half, NBYTES), 10),
+        Case("256 ranks, 8 per network link", in_a_ring(256), lambda: simulate(ring(256), hosts, NBYTES), 10),
+        Case(
+            "1,024 ranks, a shared switch",
+            in_a_ring(1024),
+            lambda: finish_times(ring_rounds(1024), more, NBYTES),
+            20,
+        ),
+        Case(
+            "1,024 ranks, 8 per link",
+            in_a_ring(1024),
+            lambda: finish_times(ring_rounds(1024), hosts, NBYTES),
+            20,
+        ),
+        Case(
+            "65,536 ranks, a ring",
+            in_a_ring(2**16),
+            lambda: ring_finish_times(2**16, INFINIBAND_HDR, NBYTES),
+            5,
+        ),
+        Case(
+            "65,536 ranks, a tree instead",
+            2 * (2**16 - 1),
+            lambda: finish_times(tree_rounds(2**16), INFINIBAND_HDR, NBYTES),
+            5,
+        ),
+        Case("64 ranks, SimPy", in_a_ring(64), lambda: simulate(ring(64), ETHERNET_10G, NBYTES)),
+        Case(
+            "64 ranks, recurrence", in_a_ring(64), lambda: finish_times(ring_rounds(64), ETHERNET_10G, NBYTES)
+        ),
     )
 
 

@@ -12,8 +12,10 @@ import torch
 from labkit.mpi import work
 from labkit.mpi.call import Call
 from labkit.mpi.group import COLLECTIVE
+from labkit.mpi.hazards.watch import watch
 from labkit.mpi.messages import slow_link
 from labkit.mpi.process_group import MPIProcessGroup
+from labkit.mpi.progress import progress
 from labkit.mpi.record.position import position_above
 from labkit.mpi.repair.agreement import Agreement
 from labkit.mpi.wire.parts import Plan
@@ -24,6 +26,8 @@ class Work(work.Work):
     """Notes neither when its caller begins to wait nor when it is over."""
 
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:
+        if self.watch is not None:
+            self.watch.end()
         if not self.done:
             seconds = timeout.total_seconds()
             if seconds <= 0:
@@ -32,6 +36,8 @@ class Work(work.Work):
                 raise TimeoutError(f"{self.call} is not done after {seconds:g} s")
         if self.error is not None:
             raise self.error
+        if self.watch is not None:
+            self._leave_watch()
         return True
 
     def finish(self) -> None:
@@ -53,6 +59,7 @@ class Group(MPIProcessGroup):
         blocks: tuple[Sequence[int], Sequence[int]] = ((), ()),
         window: int | None = None,
         ordered: bool = False,
+        reads: Sequence[torch.Tensor] | None = None,
         **about: Any,
     ) -> Work:
         assert slow_link.link is None, "nobody measures a slowed link here"
@@ -63,7 +70,7 @@ class Group(MPIProcessGroup):
         self.sequence += 1
         call.sequence = self.sequence
         begun = Work(self, call, plan, results, window, ordered)
-        with work.progress:
+        with progress:
             if self.world.checked:
                 call.where = call.where or position_above(*COLLECTIVE)
                 begun.agreement = Agreement(self.side, call, *blocks)
@@ -71,4 +78,6 @@ class Group(MPIProcessGroup):
             self.pump()
         if begun.error is not None:
             raise begun.error
+        if self.world.checked and getattr(opts, "asyncOp", False):
+            watch(begun, tensors if reads is None else reads, results)
         return begun

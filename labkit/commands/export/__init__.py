@@ -28,6 +28,7 @@ from nbformat import ValidationError
 from labkit import LabError
 from labkit.commands.export.inline import inlined
 from labkit.commands.export.rewrite import indented, shown, undefined
+from labkit.exercises.catalogue import LESSONS
 from labkit.launch import private
 
 HEADER = """\
@@ -39,6 +40,8 @@ HEADER = """\
 
 Ranks on several hosts need MASTER_ADDR, the host of rank 0; MASTER_PORT is 29500 unless it says otherwise.
 \"\"\"
+
+from __future__ import annotations  # as in the files of which the cells' imports have come
 
 import sys
 from os import environ as env
@@ -52,9 +55,13 @@ PREAMBLE = """\
 env.update({"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"} | env)
 rank = int(env.get("RANK") or env.get("PMI_RANK") or env.get("OMPI_COMM_WORLD_RANK") or env.get("SLURM_PROCID", 0))
 world_size = int(env.get("WORLD_SIZE") or env.get("PMI_SIZE") or env.get("OMPI_COMM_WORLD_SIZE") or env.get("SLURM_NTASKS", 1))
-device = torch.device("cuda", rank % torch.cuda.device_count()) if torch.cuda.is_available() else torch.device("cpu")
+local_rank = int(env.get("LOCAL_RANK") or env.get("MPI_LOCALRANKID") or env.get("OMPI_COMM_WORLD_LOCAL_RANK") or env.get("SLURM_LOCALID") or rank)
+device = torch.device("cuda", local_rank % torch.cuda.device_count()) if torch.cuda.is_available() else torch.device("cpu")
 dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo", rank=rank, world_size=world_size)
-"""  # noqa: E501 - five lines
+"""  # noqa: E501 - a line for each name
+BECOMING = {e.name: e for lesson in LESSONS for e in lesson.exercises if e.becomes}
+"""The exercises whose functions later cells call by another name."""
+
 SEEDS = {
     "random": "random.seed(rank)",
     "numpy": "numpy.random.seed(rank)",
@@ -75,11 +82,11 @@ def script(notebook: Path) -> str:
         raise LabError(f"the script of {notebook}", "no cell in it begins with %%px", "name a lesson")
     body = "\n\n".join(cells)
     kernel = "\n".join(c.source for c in lesson.cells if c.cell_type == "code" and _options(c.source) is None)
-    asked = re.search(r"\blabkit\.start\((?:ranks=)?(\d+)", kernel)
+    asked = re.findall(r"\b(?:labkit\.start|lab\.restart)\((?:ranks=)?(\d+)", kernel)
     title = re.search(r"^# (.+)$", "\n".join(c.source for c in lesson.cells), re.MULTILINE)
     head = HEADER.format(
         title=title[1] if title else notebook.stem,
-        ranks=asked[1] if asked else 4,
+        ranks=max(map(int, asked), default=4),
         script=f"{notebook.stem}.py",
     )
     whole = f"{head}{PREAMBLE}\n{_seeds(body)}\n\n{body}\n\ndist.destroy_process_group()\n"
@@ -99,6 +106,8 @@ def _cells(cells: list) -> Iterator[str]:
     for cell in cells:
         if cell.cell_type == "markdown":
             heading = ([heading] + re.findall(r"^#+ (.+)$", cell.source, re.MULTILINE))[-1]
+        elif heart := _heart(cell.source, cells):
+            yield f"# %% [{cell.execution_count or ' '}] {heading}\n{inlined(heart)}"
         options = _options(cell.source) if cell.cell_type == "code" else None
         if options is None:
             continue
@@ -106,6 +115,17 @@ def _cells(cells: list) -> Iterator[str]:
         why = _left_out(source, cell.metadata.get("tags", []))
         text = f"# Left out: {why}." if why else _on(options, shown(inlined(source)))
         yield f"# %% [{cell.execution_count or ' '}] {heading}\n{text}"
+
+
+def _heart(check: str, cells: list) -> str:
+    """What a check leaves for later cells by another name: the learner's function, or labkit's; or ""."""
+    asked = re.fullmatch(r'labkit\.check\("(\w+)"\)', check.strip())
+    exercise = BECOMING.get(asked[1]) if asked else None
+    if exercise is None:
+        return ""
+    if all(cell.source != f"%%px\n{exercise.stub.rstrip()}" for cell in cells):
+        return f"{exercise.becomes} = {exercise.name}"
+    return re.sub(rf"\b{exercise.name}\b", exercise.becomes, exercise.solution).rstrip()
 
 
 def _options(source: str) -> list[str] | None:

@@ -5,5 +5,59 @@ cuts        how a learner cuts layers into stages
 slots       the slots of a pipeline that a learner returned
 networks    networks drawn for a check
 bandwidth   from which bandwidth on it pays
+replicas    replicas that start equal and step alike
+epoch       an epoch of synchronous SGD
+averaged_loss  a step that averages the loss and not the gradient
+server      a server that does not wait
+gossiping   a round of gossip that changes what it is sending
+operators   Megatron's f and g
+biases      a layer cut by rows whose bias is added on every rank
+pipelines   pipelines drawn for a check
+schedules   1F1B
+rooms       a schedule for stages with little room
+recomputation  steps of a pipeline that keep inputs, and one that keeps too few
+late_gradients  a server with backup workers that uses what comes too late
+chain       a chain of stages that hands the wrong gradient back
+first_bugs  small programs that run and are wrong: lessons 01 to 03
 stopwatch   a stopwatch that blames the network for a late rank
+noise       the gradient noise scale from the ranks' gradients
+shares      ranks that part orders of their own
+overlap     all-reduces that begin while the backward pass goes on
+order       all-reduces in an order of each rank's own
+local_steps  steps on each rank alone, then the mean of the weights
+top_k       the largest numbers of a gradient, and what is kept of the rest
+merging     two parts of a softmax, merged
+blocks      attention round a ring of ranks, and one that looks only back
+lost_order  experts whose answers come back in another order
+rings       a ring that a learner writes, and one with a bug
+versions    a server that counts versions
+scripted_workers  the workers that its check sends, and what a server makes of them
+batch_statistics  mean and variance of a whole batch, from shards
+choosing    which all-reduce is the fastest, by the formulas
+pushed_rows  gradients of rows that may come twice
+first_arrivals  the mean of those that arrive first
+fine_tuning  a chain of stages of which some are frozen
+split_loss  cross entropy over split classes
+stage_1     a step of which each rank does its part
+stage_2     gradients that are shared as soon as they are complete
+stage_3     a layer whose weights are whole only while it computes
+early_steps  a step with the gradient of the last micro-batch alone
+clipping    the norm of a gradient of which each rank has a part
+meshes      meshes on which a check tries a function
+mesh_gradients  gradients on a mesh, averaged along one axis
+mesh_norm   a norm in which some gradients count several times
+placing     what a step's messages take, by the axis inside the hosts
+budget      what a device must hold on each mesh
+all_reduce_schedule   an all-reduce that a learner writes as a schedule
+sixteen_bits   weights of 16 bits and their masters
+loss_scale     a loss scale, and steps that all ranks skip together
+rest_of_epoch  the rest of an epoch, for as many ranks as there are
+useful_share   what is left of a year in which ranks die
+late_write     a state that is written later, while training changes it
+closing     when a batch of requests closes
+restarted_clock  the same with a time-out that starts anew
+cached      a token more, with a KV cache
+step_times     how long a step takes with replicas that agree in four ways
+kept_microbatches  a planner that rejects what fits
+budgets        the cheapest plan that keeps to a budget
 """

@@ -63,8 +63,10 @@ def my_sum(numbers):
     why="Rank 0 takes every world_size-th number from the first on, rank 1 from the second on. "
     "Nothing is left over, whatever the length.",
     hints=(
-        "With four ranks, rank 0 can take numbers 0, 4, 8, ..., and rank 1 numbers 1, 5, 9, ...",
-        "A slice numbers[start::step] with a start that differs from rank to rank.",
+        "Ten numbers, four ranks: how many has the rank with the most, at least? Which ranks have one less?",
+        "Deal the numbers out like cards: who gets the first, the second, the fifth? A slice "
+        "numbers[start::step] "
+        "takes every step-th.",
     ),
     given=_powers,
     judge=_shares,
@@ -143,10 +145,10 @@ LESSON = Lesson(
             "MPICH and Open MPI are",
             (
                 Choice("two standards", "There is one standard, MPI. These are programs that keep to it."),
-                Choice("two programs for one standard", "So one source runs on both."),
                 Choice("two versions of one program", "They were written apart, from the same text."),
+                Choice("two programs for one standard", "So one source runs on both."),
             ),
-            right="b",
+            right="c",
         ),
         Question(
             "A model fits on one machine, but the data set takes too long. Split",

@@ -7,11 +7,14 @@ from collections.abc import Callable
 from labkit.exercises.describe import Arguments, Choice, Exercise, Lesson, Limit, Prediction, Question, Values
 from labkit.exercises.judge import Mistake, compare
 from labkit.exercises.lazy_torch import torch
+from labkit.exercises.lessons.first_bugs import SHIFT_RIGHT
 
 
 def _tensors(generator: torch.Generator, size: int) -> Arguments:
-    n = int(torch.randint(1, 2000, (), generator=generator))
-    return [(torch.randn(n, generator=generator),) for _ in range(size)]
+    """Of another shape and type in each world, and large, so that a send waits for its receiver."""
+    n = 20_000 + int(torch.randint(1, 2000, (), generator=generator))
+    shape, dtype = ((n,), torch.float64) if size == 2 else ((2, n), torch.int64)
+    return [(torch.randint(1, 10**6, shape, generator=generator).to(dtype),) for _ in range(size)]
 
 
 def _from(source: Callable[[int, int], int]) -> Values:
@@ -23,7 +26,7 @@ SWAP = Exercise(
     task="Ranks 0 and 1 swap their tensors, and so do ranks 2 and 3. Return what the partner had. No "
     "deadlock, whatever the size of the tensor, and one message from each rank.",
     stub="""\
-def swap(mine):  # of one shape on all ranks
+def swap(mine):  # of one shape and one dtype on all ranks
     partner = rank + 1 if rank % 2 == 0 else rank - 1
     ...  # your code
 """,
@@ -103,7 +106,7 @@ LESSON = Lesson(
     "01",
     "Send a tensor from one rank to another",
     predictions=(Prediction("million", "times as long"),),
-    exercises=(SWAP, MESSAGE_SIZE),
+    exercises=(SHIFT_RIGHT, SWAP, MESSAGE_SIZE),
     questions=(
         Question(
             "Three ranks in a ring; rank 1 receives first, ranks 0 and 2 send first. That",

@@ -14,6 +14,7 @@ from labkit.exercises.describe import (
 )
 from labkit.exercises.judge import Mistake, compare, everywhere
 from labkit.exercises.lazy_torch import torch
+from labkit.exercises.lessons.first_bugs import SUM_BY_TURNS
 
 
 def _losses(generator: torch.Generator, size: int) -> Arguments:
@@ -59,6 +60,7 @@ def mean_loss(loss):
         Limit("messages", lambda a: 2 * (len(a) - 1), "By hand, go by way of rank 0; or use a collective."),
     ),
     uses=("all_reduce_naive", "all_reduce_reduce_broadcast"),
+    sizes=(2, 3),
 )  # fmt: skip
 
 
@@ -112,13 +114,14 @@ def all_reduce_in_chunks(x):
     ),
     answer=in_place,
     uses=("all_reduce_naive", "all_reduce_reduce_broadcast", "broadcast_from", "reduce_to"),
+    sizes=(2, 3),
 )  # fmt: skip
 
 LESSON = Lesson(
     "02",
     "Sum over all ranks",
     predictions=(Prediction("messages", "messages"),),
-    exercises=(MEAN_LOSS, ALL_REDUCE_IN_CHUNKS),
+    exercises=(SUM_BY_TURNS, MEAN_LOSS, ALL_REDUCE_IN_CHUNKS),
     questions=(
         Question(
             "After dist.reduce(x, dst=0), x on rank 1 is",
@@ -141,11 +144,11 @@ LESSON = Lesson(
         Question(
             "Ten ranks, by way of rank 0: how many messages is an all-reduce?",
             (
-                Choice("90", "That is the naive way: each of ten sends to nine."),
                 Choice("18", "2(R - 1): nine to the root, nine back."),
+                Choice("90", "That is the naive way: each of ten sends to nine."),
                 Choice("10", "Nine must reach the root, and nine must come back."),
             ),
-            right="b",
+            right="a",
         ),
     ),
 )

@@ -8,91 +8,27 @@ from collections.abc import Callable
 from labkit.exercises.describe import Arguments, Choice, Exercise, Lesson, Limit, Prediction, Question, Values
 from labkit.exercises.judge import Mistake, compare, everywhere
 from labkit.exercises.lazy_torch import torch
-from labkit.exercises.lessons.networks import gradient, linear
+from labkit.exercises.lessons.averaged_loss import MEND_THE_STEP
+from labkit.exercises.lessons.epoch import TRAIN_EPOCH
+from labkit.exercises.lessons.networks import gradient
+from labkit.exercises.lessons.replicas import CLASSES, GRADIENTS, INITIAL_WEIGHTS, PARAMETERS, PIXELS, network
 
-PIXELS, HIDDEN, CLASSES = 6, 5, 3
-PARAMETERS = 4
-"""Tensors of the network: two layers with weight and bias."""
-BATCHES, SAMPLES = 3, 4
-
-
-def _network(generator: torch.Generator) -> torch.nn.Sequential:
-    first, last = linear(generator, PIXELS, HIDDEN), linear(generator, HIDDEN, CLASSES)
-    network = torch.nn.Sequential(first, torch.nn.ReLU(), last)
-    with torch.no_grad():
-        for p in network.parameters():
-            p /= 2
-    return network
-
-
-def _with_gradients(generator: torch.Generator, size: int) -> Arguments:
-    network, given = _network(generator), []
-    for _ in range(size):
-        given.append((copy.deepcopy(network),))
-        for p in given[-1][0].parameters():
-            p.grad = torch.randn(p.shape, generator=generator)
-    return given
-
-
-def _own(arguments: Arguments) -> list[torch.Tensor]:
-    return [gradient(network) for (network,) in arguments]
-
-
-def _sum(arguments: Arguments) -> torch.Tensor:
-    return sum(_own(arguments))
-
-
-def _mean(arguments: Arguments) -> torch.Tensor:
-    return _sum(arguments) / len(arguments)
-
-
-SYNC_IN_ONE = Exercise(
-    task="`sync_gradients` calls `all_reduce` for each of 4 parameters, and each call costs latency. Do what "
-    "it does with one collective call.",
-    stub="def sync_in_one(model):\n    ...  # your code\n",
-    solution="""\
-def sync_in_one(model):
-    grads = [p.grad for p in model.parameters()]
-    flat = torch.cat([g.flatten() for g in grads])
-    dist.all_reduce(flat)
-    flat /= dist.get_world_size()
-    for g, mean in zip(grads, flat.split([g.numel() for g in grads])):
-        g.copy_(mean.view_as(g))
-""",
-    why="Each call costs latency, so few long tensors are faster than many short ones. "
-    "DistributedDataParallel does this with buckets of gradients.",
-    hints=(
-        "torch.cat the flattened gradients: one tensor, one call.",
-        "The sum is in your new tensor, the optimiser reads p.grad. Split the tensor by p.grad.numel() "
-        "and copy each part back.",
-    ),
-    given=_with_gradients,
-    answer=lambda arguments, result: gradient(arguments[0]),
-    judge=compare(
-        everywhere(_mean),
-        Mistake("This is the sum. Divide it by the number of ranks.", everywhere(_sum)),
-        Mistake(
-            "This is the sum divided by 4. Divide it by the number of ranks, once: dist.get_world_size().",
-            everywhere(lambda arguments: _sum(arguments) / 4),
-        ),
-        Mistake(
-            "The rank's own gradients are still in p.grad. What all_reduce returned into a new tensor "
-            "must be copied back.",
-            _own,
-        ),
-    ),
-    limits=(
-        Limit("collectives", lambda arguments: 1, "One tensor that holds all gradients needs one call."),
-    ),
-)
+BATCHES, SAMPLES = 6, 64
+MEMORY = 8_000
+"""Bytes: the graph of one mini-batch fits, that of two does not."""
 
 
 def _with_batches(generator: torch.Generator, size: int) -> Arguments:
-    network, given = _network(generator), []
+    """In p.grad is what an earlier step left there."""
+    made, given = network(generator), []
+    stale = [torch.randn(p.shape, generator=generator) for p in made.parameters()]
     for _ in range(size):
+        mine = copy.deepcopy(made)
+        for p, before in zip(mine.parameters(), stale, strict=True):
+            p.grad = before.clone()
         x = torch.randn(BATCHES, SAMPLES, PIXELS, generator=generator)
         y = torch.randint(CLASSES, (BATCHES, SAMPLES), generator=generator)
-        given.append((copy.deepcopy(network), list(zip(x, y, strict=True))))
+        given.append((mine, list(zip(x, y, strict=True))))
     return given
 
 
@@ -101,6 +37,10 @@ def _gradient(network: torch.nn.Module, batches: list[tuple[torch.Tensor, torch.
     x, y = (torch.cat(parts) for parts in zip(*batches, strict=True))
     loss = torch.nn.functional.cross_entropy(network(x), y)
     return torch.cat([g.flatten() for g in torch.autograd.grad(loss, list(network.parameters()))])
+
+
+def _stale(arguments: Arguments) -> torch.Tensor:
+    return gradient(arguments[0][0])
 
 
 def _alone(arguments: Arguments) -> list[torch.Tensor]:
@@ -121,11 +61,12 @@ def _of_the_last(arguments: Arguments) -> torch.Tensor:
 
 ACCUMULATE = Exercise(
     task="The batch that you want does not fit into memory. `batches` is a list of mini-batches `(x, y)` of "
-    "one size. Leave in `p.grad` the gradient of the mean loss over all mini-batches of all ranks, and "
-    "synchronise once.",
+    "one size; in `p.grad` is what the last step left there. Leave in `p.grad` the gradient of the mean loss "
+    "over all mini-batches of all ranks, with room for the graph of one mini-batch, and synchronise once.",
     stub="def accumulate(model, batches):\n    ...  # your code\n",
     solution="""\
 def accumulate(model, batches):
+    model.zero_grad()
     for x, y in batches:
         loss = torch.nn.functional.cross_entropy(model(x), y)
         (loss / len(batches)).backward()
@@ -158,6 +99,10 @@ def accumulate(model, batches):
         ),
         Mistake("Each rank has the gradient of its own mini-batches. Synchronise.", _alone),
         Mistake(
+            "What the last step left in p.grad is still in there: begin with model.zero_grad().",
+            everywhere(lambda arguments: _of_all(arguments) + _stale(arguments)),
+        ),
+        Mistake(
             "Only the last mini-batch counts: is there a zero_grad in the loop, or a backward() after it?",
             everywhere(_of_the_last),
         ),
@@ -174,6 +119,11 @@ def accumulate(model, batches):
             "One synchronisation is one all_reduce per parameter. Add the mini-batches up first, "
             "then synchronise once.",
         ),
+        Limit(
+            "memory",
+            lambda arguments: MEMORY,
+            "That is the graph of more than one mini-batch. Call backward() for each: it frees the graph.",
+        ),
     ),
 )
 
@@ -181,7 +131,7 @@ LESSON = Lesson(
     number="04",
     title="Train in step: synchronous SGD",
     predictions=(Prediction("weights_apart", "weights"),),
-    exercises=(SYNC_IN_ONE, ACCUMULATE),
+    exercises=(INITIAL_WEIGHTS, GRADIENTS, TRAIN_EPOCH, MEND_THE_STEP, ACCUMULATE),
     questions=(
         Question(
             "After 450 steps all replicas are equal bit for bit. What does that prove?",
@@ -202,21 +152,23 @@ LESSON = Lesson(
             right="b",
         ),
         Question(
-            "You forgot the initial sync. What happens to the distance between two replicas?",
+            "You forgot the initial sync, and train by plain SGD. What happens to the distance between two "
+            "replicas?",
             (
-                Choice(
-                    "It shrinks.",
-                    "The gradient is shared, so it moves both alike; it cannot change a difference.",
-                ),
                 Choice(
                     "It stays.",
                     "Both make the same move in each step, so what lies between them does not change.",
                 ),
                 Choice(
-                    "It grows.", "Only unlike updates drive replicas apart, and all of them make the same."
+                    "It shrinks.",
+                    "The gradient is shared, so it moves both alike; it cannot change a difference. Weight "
+                    "decay could: it pulls each replica to 0.",
+                ),
+                Choice(
+                    "It grows.", "Only different updates drive replicas apart, and all make the same ones."
                 ),
             ),
-            right="b",
+            right="a",
         ),
         Question(
             "You train with DistributedSampler and shuffle=True, and never call set_epoch. What happens?",

@@ -25,12 +25,17 @@ NO_MESSAGES = (
 )
 
 
+GPUS = 2
+"""Of each host."""
+
+
 def _places(generator: torch.Generator, size: int) -> Arguments:
-    """The host of every rank, in no order; never a host for each, nor one for all."""
+    """The host of every rank, in no order, so that the rank's remainder is another number somewhere."""
     while True:
         numbers = torch.randint(2, (size,), generator=generator).tolist()
-        if size < 3 or len(set(numbers)) == 2:
-            return [(["node-" + "ab"[number] for number in numbers],)] * size
+        hosts = ["node-" + "ab"[number] for number in numbers]
+        if any(hosts[:r].count(hosts[r]) % GPUS != r % GPUS for r in range(size)):
+            return [(hosts, GPUS)] * size
 
 
 def _dealt(generator: torch.Generator, size: int) -> Arguments:
@@ -42,33 +47,41 @@ def _dealt(generator: torch.Generator, size: int) -> Arguments:
 
 
 def _each(formula: Callable[[list[str], int], int]) -> Values:
-    return lambda arguments: [formula(hosts, r) for r, (hosts,) in enumerate(arguments)]
+    return lambda arguments: [formula(hosts, r) for r, (hosts, _) in enumerate(arguments)]
 
 
-LOCAL_RANK = Exercise(
-    task="Return this rank's local rank: how many ranks of a lower number are on its host. The list says "
-    "on which host each rank is, and the hosts may come in any order.",
+MY_GPU = Exercise(
+    task="`hosts` says on which host each rank is, in any order; each host has `gpus` GPUs, numbered from 0. "
+    "This program works on one host. On several it gives two ranks of a host the same GPU while another is "
+    "free. **Find the bug and mend it.** (If a host has more ranks than GPUs, they share in turn.)",
     stub="""\
-def local_rank_of(hosts):  # such as ["a", "a", "b", "b"]: the host of every rank
-    ...  # your code
+def my_gpu(hosts, gpus):  # such as ["a", "b", "a", "b"], 2
+    return rank % gpus
 """,
     solution="""\
-def local_rank_of(hosts):
-    return hosts[:rank].count(hosts[rank])
+def my_gpu(hosts, gpus):
+    local_rank = hosts[:rank].count(hosts[rank])
+    return local_rank % gpus
 """,
-    why="It counts the ranks before this one that share its host, so it needs no order and no equal share.",
-    hints=("Your host is hosts[rank]. Who is before you?", "hosts[:rank] is a list, and lists can count."),
+    why="GPUs are numbered on each host, ranks over all of them. The local rank counts the ranks before this "
+    "one that share its host, so it needs no order and no equal share.",
+    hints=(
+        "Ranks 0 and 2 are on host a, each host has two GPUs. Which ones do they take?",
+        "How many ranks of a lower number are on your host? hosts[:rank] is a list, and lists can count.",
+    ),
     given=_places,
     judge=compare(
-        _each(lambda hosts, r: hosts[:r].count(hosts[r])),
-        Mistake("That is the rank itself: right on one host alone.", _each(lambda hosts, r: r)),
+        _each(lambda hosts, r: hosts[:r].count(hosts[r]) % GPUS),
         Mistake(
-            "That counts this rank, too: local ranks begin at 0.",
-            _each(lambda hosts, r: hosts[: r + 1].count(hosts[r])),
+            "The rank counts over all hosts. Count the ranks on your own.", _each(lambda hosts, r: r % GPUS)
         ),
         Mistake(
-            "A remainder is right only where all hosts have as many ranks, one host after the other.",
-            _each(lambda hosts, r: r % max(1, hosts.count(hosts[r]))),
+            "That counts this rank, too: local ranks begin at 0.",
+            _each(lambda hosts, r: hosts[: r + 1].count(hosts[r]) % GPUS),
+        ),
+        Mistake(
+            "That is the local rank. A host with more ranks than GPUs has no GPU of that number.",
+            _each(lambda hosts, r: hosts[:r].count(hosts[r])),
         ),
     ),
     limits=NO_MESSAGES,
@@ -118,7 +131,7 @@ LESSON = Lesson(
     "24",
     "Run on real machines",
     predictions=(Prediction("in_turn", "times as many"),),
-    exercises=(LOCAL_RANK, RING_ORDER),
+    exercises=(MY_GPU, RING_ORDER),
     questions=(
         Question(
             "Two hosts with four GPUs each, filled one after the other. Rank 6 takes GPU",

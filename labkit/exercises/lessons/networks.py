@@ -22,3 +22,13 @@ def gradient(module: torch.nn.Module) -> torch.Tensor | str:
     if any(p.grad is None and p.requires_grad for p in parameters):
         return "a parameter without gradient"
     return torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).flatten() for p in parameters])
+
+
+def normal(generator: torch.Generator, *shape: int) -> torch.Tensor:
+    """Normal numbers in float64."""
+    return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+
+def rows_of(whole: torch.Tensor, rank: int, size: int) -> torch.Tensor:
+    """A copy of the rows that a rank keeps of a tensor."""
+    return whole.chunk(size)[rank].clone()

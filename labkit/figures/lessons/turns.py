@@ -6,7 +6,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from labkit.figures.style import WAIT, figure, in_style, rank_colour
+from labkit.figures.looks import look
+from labkit.figures.style import figure, in_style, rank_colour
 
 LOST_CORE = 0.001
 """Seconds between two ticks from which on a rank is drawn as waiting for a core."""
@@ -32,12 +33,12 @@ def turns(alone: Sequence[float], together: Sequence[Sequence[float]], cores: in
     axes.set_yticks(range(len(rows)), [label for _, _, label in rows])
     axes.invert_yaxis()
     axes.set_xlim(left=0)
-    axes.set_xlabel("time (ms); pale grey: ready to run, waiting for a core")
+    axes.set_xlabel("time (ms); hatched: ready to run, waiting for a core")
     return made
 
 
 def _draw(axes: Axes, row: int, ticks: np.ndarray, rank: int) -> None:
-    axes.barh(row, ticks[-1] - ticks[0], left=ticks[0], color=WAIT, height=0.7)
+    axes.barh(row, ticks[-1] - ticks[0], left=ticks[0], height=0.7, **look("off the CPU", rank_colour(rank)))
     lost = np.flatnonzero(np.diff(ticks) > LOST_CORE * 1000)
     starts = np.concatenate([ticks[:1], ticks[lost + 1]])
     ends = np.concatenate([ticks[lost], ticks[-1:]])

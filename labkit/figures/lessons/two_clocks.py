@@ -1,4 +1,4 @@
-"""One training by two clocks: loss over updates, and over time. Lesson 10."""
+"""One training by two clocks: loss over gradients, and over time. Lesson 10."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,24 +8,21 @@ from labkit.figures.style import figure, in_style, line
 
 
 @in_style
-def two_clocks(runs: Mapping[str, Sequence[tuple[float, float]]], title: str | None = None) -> Figure:
-    """Draw two or more runs, {name: (seconds since its start, loss) of each update}. Returns a Figure.
+def two_clocks(runs: Mapping[str, Sequence[tuple[float, int, float]]], title: str | None = None) -> Figure:
+    """Draw runs that used equally many gradients, {name: (seconds, gradients so far, loss) of each update}.
 
-    On the left the updates that all runs made, on the right the time that all took: beyond it there is
-    nothing to compare. `title`: if not given, how often the fastest run updates in the time of the slowest.
+    On the left the gradients, on the right the time; returns a Figure. `title`: if not given, how many times
+    as many gradients per second the fastest run uses as the slowest.
     """
-    rates = {name: len(run) / run[-1][0] for name, run in runs.items()}
+    rates = {name: run[-1][1] / run[-1][0] for name, run in runs.items()}
     first, last = max(rates, key=rates.__getitem__), min(rates, key=rates.__getitem__)
-    times = rates[first] / rates[last]
-    finding = f"{first.capitalize()} makes {times:.0f} updates while {last} makes one"
-    made, (by_update, by_time) = figure(title or finding, width=8.0, height=3.4, columns=2, sharey=True)
-    updates = min(map(len, runs.values()))
-    seconds = min(run[-1][0] for run in runs.values())
+    finding = f"{first.capitalize()}: {rates[first] / rates[last]:.1f} times the gradients per second"
+    made, (by_gradient, by_time) = figure(title or finding, width=8.0, height=3.4, columns=2, sharey=True)
     for number, (name, run) in enumerate(sorted(runs.items(), key=lambda item: rates[item[0]])):
-        by_update.plot(range(1, updates + 1), [loss for _, loss in run[:updates]], **line(number), label=name)
-        inside = [point for point in run if point[0] <= seconds]
-        by_time.plot(*zip(*inside, strict=True), **line(number))
-    by_update.set(xlabel="updates", ylabel="loss", yscale="log")
+        seconds, gradients, losses = zip(*run, strict=True)
+        by_gradient.plot(gradients, losses, **line(number), label=name)
+        by_time.plot(seconds, losses, **line(number))
+    by_gradient.set(xlabel="gradients", ylabel="loss", yscale="log")
     by_time.set(xlabel="time (s)")
-    by_update.legend(loc="lower left", fontsize=9)
+    by_gradient.legend(loc="lower left", fontsize=9)
     return made

@@ -1,7 +1,9 @@
 """What a learner sees: the output of ranks, while a cell runs and after it, tables and tiles.
 
 said          what the ranks said in a cell, as text
-tabs          the same as HTML, a tab per rank
+redrawn       what is left of it where a rank has cleared or updated some
+rich          more than text: HTML, Markdown, pictures
+tabs          all of it as HTML, a tab per rank
 long_output   long output, shortened for the page and kept in a file
 live          a cell while it runs
 tables        rows as aligned text, and the table of ranks

@@ -4,27 +4,25 @@ Drawn only where somebody watches. Under nbval and nbconvert there is the result
 nbval compares the first state of a display and not its last.
 """
 
-import os
 from typing import Protocol
 
-from IPython import get_ipython
 from IPython.display import DisplayHandle, clear_output, display
 
-from labkit.lab.display import tabs
+from labkit.figures.watched import somebody_watches
+from labkit.lab.display import rich, tabs
 from labkit.lab.display.long_output import shortened
-from labkit.lab.display.said import Said, pictures, text
+from labkit.lab.display.said import Said, text
 from labkit.rank.protocol import WAITING, State
 
 FIRST_AFTER = 0.5
 """Seconds until a running cell is drawn: a short one should not flicker."""
+HINT_AFTER = 5.0
+"""Seconds until a running cell says what to do about a page that was reloaded meanwhile."""
+RELOADED = "(a page that is reloaded shows no more than this: `lab.last` shows the result, once there is one)"
+RUNNING = "labkit_running"
+"""In the metadata of such a display: a page that opens a notebook says that this cell runs no more."""
 LAST_LINES = 8
 """What is shown of each rank's output while it runs."""
-
-
-def somebody_watches() -> bool:
-    """Whether this is a notebook opened in a Jupyter server; LABKIT_LIVE=0 or 1 overrules."""
-    asked = os.environ.get("LABKIT_LIVE")
-    return asked == "1" if asked else "JPY_SESSION_NAME" in os.environ and get_ipython() is not None
 
 
 class Tiles(Protocol):
@@ -51,30 +49,38 @@ class Live:
         if self._tiles:
             self._tiles.look(said, states, seconds)
         if self._watched and seconds >= FIRST_AFTER:
-            self._show({"text/plain": running(said, states, seconds)})
+            self._show({"text/plain": running(said, states, seconds)}, metadata={RUNNING: True})
 
     def finish(self, said: tuple[Said, ...], notes: str = "") -> None:
-        """One display of all text in rank order, then the pictures in rank order, then labkit's own notes."""
+        """What ranks said, in rank order; then what needs a display of its own, pictures, labkit's notes."""
         if self._tiles:
             self._tiles.rest()
         said = shortened(said)
-        if words := text(said):
-            self._show(
-                {"text/plain": words} | ({"text/html": tabs.html(said)} if tabs.are_worth_it(said) else {})
-            )
+        if bundle := _bundle(said):
+            self._show(bundle)
         elif self._handle:
             clear_output()
-        for s in said:
-            for bundle in filter(pictures, s.displays):
-                display(pictures(bundle) | {"text/plain": f"picture of rank {s.rank}"}, raw=True)
+        for other in filter(None, [*rich.others(said), rich.gallery(said)]):
+            display(other, raw=True)
         if notes:
             display({"text/plain": notes}, raw=True)
 
-    def _show(self, bundle: dict) -> None:
+    def _show(self, bundle: dict, **metadata: dict) -> None:
         if self._handle:
-            self._handle.update(bundle, raw=True)
+            self._handle.update(bundle, raw=True, **metadata)
         else:
-            self._handle = display(bundle, raw=True, display_id=self._watched or None)
+            self._handle = display(bundle, raw=True, display_id=self._watched or None, **metadata)
+
+
+def _bundle(said: tuple[Said, ...]) -> dict[str, str]:
+    """The text, and HTML for pages that show more with it; empty if ranks were silent."""
+    words = text(said)
+    bundle = {"text/plain": words} if words else {}
+    if tabs.are_worth_it(said):
+        bundle["text/html"] = tabs.html(said)
+    elif rich.is_there(said) and (words or any(map(rich.body, said))):
+        bundle["text/html"] = rich.html(said)
+    return bundle
 
 
 def running(said: tuple[Said, ...], states: tuple[State, ...], seconds: float) -> str:
@@ -87,6 +93,7 @@ def running(said: tuple[Said, ...], states: tuple[State, ...], seconds: float) -
             lines.append("\n".join(f"[rank {s.rank}] {line}" for line in tail))
     lines.append(f"-- {seconds:.0f} s --")
     lines += [f"rank {s.rank} {describe(doing[s.rank])}" for s in said if s.rank in doing]
+    lines += [RELOADED] if seconds > HINT_AFTER else []
     return "\n".join(lines)
 
 

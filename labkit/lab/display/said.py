@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from labkit.rank.protocol import in_the_cell, ranks
+from labkit.rank.protocol import Left, Leftover, in_the_cell, ranks
 
 
 @dataclass(frozen=True)
@@ -21,13 +21,18 @@ class Failure:
     traceback: tuple[str, ...] = ()
 
     def place(self) -> str:
-        """Where in the cell, as "line 3: dist.recv(x, src=1)", or "" if it was not in a cell."""
-        place, number = "", ""
-        for line in map(_plain, self.traceback):
-            if entered := re.match(r"Cell In\[\d+\], line (\d+)", line):
-                number = entered[1]
+        """Where, as "line 3: dist.recv(x, src=1)", or "" if it was not in a cell.
+
+        In a function of another cell than the one that ran: "In [5], line 3: ...".
+        """
+        place, ran, cell, number = "", None, "", ""
+        for line in map(plain, self.traceback):
+            if entered := re.match(r"Cell(?: (In \[\d+\]))?, line (\d+)", line):
+                cell, number = entered[1] or "", entered[2]
+                ran = cell if ran is None else ran
             elif number and (arrow := re.match(rf"-+> {number} (.*)", line)):
-                place, number = f"line {number}: {arrow[1].strip()}", ""
+                elsewhere = f"{cell}, " if cell and cell != ran else ""
+                place, number = f"{elsewhere}line {number}: {arrow[1].strip()}", ""
         return place
 
     def is_interrupt(self) -> bool:
@@ -40,9 +45,9 @@ class Failure:
         place = f" ({self.place()})" if self.place() else ""
         if message.startswith("asked: ") and "\nfound: " in message:
             asked, found = message.split("\nfound: ", 1)
-            told = "at the cell, line" in found  # ranks whose calls differ all get the same list
-            return f"{self.name}{'' if told else ':' + asked[6:] + place}\nfound: {found}"
-        first = message.split("\n")[0]
+            listed = re.match(r"ranks? [\d, ]+: ", found)  # ranks whose calls differ all get the same list
+            return f"{self.name}{'' if listed else ':' + asked[6:] + place}\nfound: {found}"
+        first = message.split("\n")[0].removesuffix(", error stack:")  # as MPI has it
         return self.name + (f": {first}" if first else "") + place
 
 
@@ -56,19 +61,24 @@ class Said:
     displays: tuple[dict, ...] = ()  # MIME bundles, the cell's last expression included
     failure: Failure | None = None
     done: bool = True
-    left: tuple[str, ...] = ()  # what the rank has left: words of `rank.protocol`
+    left: Left = Left()
+
+    def dropped(self) -> list[Leftover]:
+        """Operations for which it has not waited, if it came to its end."""
+        return [] if self.failure else [Leftover(self.rank, *about) for about in self.left.dropped]
 
     def words(self) -> str:
         """Its output as plain text; pictures are shown apart."""
         shown = [d["text/plain"] for d in self.displays if "text/plain" in d and not pictures(d)]
-        parts = (settled(self.stdout), settled(self.stderr), *shown)
+        parts = (settled(self.stdout), in_the_cell(settled(self.stderr)), *shown)
         return "\n".join(part.rstrip("\n") for part in parts if part.rstrip("\n"))
 
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def _plain(line: str) -> str:
+def plain(line: str) -> str:
+    """Without colours."""
     return _ANSI.sub("", line)
 
 
@@ -85,24 +95,24 @@ def pictures(bundle: dict) -> dict:
 def text(said: Sequence[Said]) -> str:
     """Every rank's words under its label, in the order of the ranks."""
     return "\n".join(
-        _labelled(ranks(who), words) for words, who in _together((s.words(), s.rank) for s in said)
+        _labelled(ranks(who), words) for words, who in together((s.words(), s.rank) for s in said)
     )
 
 
 def failures(said: Sequence[Said]) -> str:
     """One line per distinct failure: who, what, where."""
     found = ((s.failure.in_short(), s.rank) for s in said if s.failure)
-    return "\n".join(f"{ranks(who)}: {line}" for line, who in _together(found))
+    return "\n".join(f"{ranks(who)}: {line}" for line, who in together(found))
 
 
 def whereabouts(said: Sequence[Said]) -> str:
     """One line per place in the cell at which ranks were interrupted: "ranks 0-1 at line 3: ..."."""
     held = (s for s in said if s.failure and s.failure.is_interrupt())
     places = ((s.failure.place() or "no line of the cell", s.rank) for s in held)
-    return "\n".join(f"{ranks(who)} at {place}" for place, who in _together(places))
+    return "\n".join(f"{ranks(who)} at {place}" for place, who in together(places))
 
 
-def _together(pairs: Iterable[tuple[str, int]]) -> list[tuple[str, list[int]]]:
+def together(pairs: Iterable[tuple[str, int]]) -> list[tuple[str, list[int]]]:
     """Who said the same, in the order of the first who did; silence is left out."""
     said: dict[str, list[int]] = {}
     for words, rank in pairs:

@@ -8,7 +8,8 @@ import hashlib
 from collections.abc import Sequence
 from html import escape
 
-from labkit.lab.display.said import Said, text
+from labkit.lab.display import rich
+from labkit.lab.display.said import Said, plain, text
 
 LONG = 6
 """Lines a rank must have said for tabs to be worth it; shorter output is read faster side by side."""
@@ -35,11 +36,12 @@ def are_worth_it(said: Sequence[Said]) -> bool:
 
 def html(said: Sequence[Said]) -> str:
     """A tab for all ranks together, then one for each rank."""
-    sections = [("all ranks", text(said)), *((f"rank {s.rank}", s.words()) for s in said)]
+    together = f"<pre>{escape(plain(text(said)))}</pre>"
+    sections = [("all ranks", together), *((f"rank {s.rank}", rich.body(s)) for s in said)]
     group = "labkit-" + hashlib.sha256(repr(sections).encode()).hexdigest()[:12]  # the same from run to run
     tabs = (
         f'<input type="radio" name="{group}" id="{group}-{i}"{" checked" if i == 0 else ""}>'
-        f'<label for="{group}-{i}">{name}</label><section><b>{name}</b><pre>{escape(words)}</pre></section>'
-        for i, (name, words) in enumerate(sections)
+        f'<label for="{group}-{i}">{name}</label><section><b>{name}</b>{shown}</section>'
+        for i, (name, shown) in enumerate(sections)
     )
     return f'<style>{_STYLE}</style><div class="labkit-tabs">{"".join(tabs)}</div>'

@@ -1,6 +1,6 @@
 """`lab.view()`: a tile per rank that says what it does, while cells run. In Lab a widget, elsewhere text.
 
-Put it beside the notebook: right-click its output, "Create New View for Output".
+Put it beside the notebook: right-click its output, *Create New View for Cell Output*.
 
 What is stored of it is text that says the same in every run, and never the widget's state: the
 widget is made when somebody watches, so under nbval and nbconvert there is none.
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
-from labkit.lab.display import live
+from labkit.figures.watched import somebody_watches
 from labkit.lab.display.said import Said
 from labkit.lab.display.tables import aligned
 from labkit.lab.remote import Reachable, ask_states
@@ -88,7 +88,7 @@ class View:
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Any:
         plain = {"text/plain": repr(self)}
-        if not live.somebody_watches():
+        if not somebody_watches():
             return plain
         if self._widget is None:
             from labkit.lab.display.widget import Tiles

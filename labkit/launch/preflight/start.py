@@ -1,5 +1,6 @@
 """A lab is about to start: refuse this machine, or hosts, on which it could not, each with the fix."""
 
+import socket
 from pathlib import Path
 
 from labkit import LabError
@@ -7,6 +8,16 @@ from labkit.launch import Plan
 from labkit.launch.hosts import facts
 from labkit.launch.preflight import judge
 from labkit.launch.preflight.ask import ask
+
+
+def require_loopback() -> None:
+    """LabError if this machine cannot talk to itself."""
+    with socket.socket() as end:
+        try:
+            end.bind(("127.0.0.1", 0))
+        except OSError as error:
+            fix = "ip link set lo up; ip addr add 127.0.0.1/8 dev lo"
+            raise LabError("a lab", f"this machine has no IPv4 loopback, 127.0.0.1 ({error})", fix) from None
 
 
 def require_shared_memory(plan: Plan) -> None:

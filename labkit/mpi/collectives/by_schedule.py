@@ -15,7 +15,7 @@ import torch
 from labkit import LabError
 from labkit.mpi.wire.buffers import average, dense
 from labkit.schedule import Recv, Reduce, Schedule, Send, run
-from labkit.schedule.description import Operation, Step
+from labkit.schedule.operations import Operation, Step
 
 if TYPE_CHECKING:
     from labkit.mpi.group import Group
@@ -29,8 +29,10 @@ TAG = 1 << 14
 """Of these messages: no receive of the user's may get one."""
 
 
-def collective(group: Group, verb: str, results: Sequence[Any], tensors: Tensors, **about: Any) -> Work:
-    """Check that all ranks ask for the same, then run it; done at the return, also if it is asynchronous."""
+def collective(
+    group: Group, verb: str, results: Sequence[Any], tensors: Tensors, opts: Any, **about: Any
+) -> Work:
+    """Check that all ranks ask for the same, then run it; an asynchronous ring goes on after the return."""
     op = about.get("op", "SUM")
     if verb not in _RUN or op not in ("SUM", "AVG"):
         raise LabError(
@@ -38,6 +40,11 @@ def collective(group: Group, verb: str, results: Sequence[Any], tensors: Tensors
             f"with the network knob on, schedules are run: {', '.join(_RUN)}, with SUM or AVG",
             "use one of these, or take the limit off: lab.network()",
         )
+    if getattr(opts, "asyncOp", False):
+        from labkit.mpi.collectives import in_background
+
+        if verb in in_background.VERBS:
+            return in_background.collective(group, verb, results, tensors, **about)
     _run_of_verb, root = _RUN[verb], about.get("root")
     work = group.begin(verb, None, results, tensors, **about)
     work.wait()

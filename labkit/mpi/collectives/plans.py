@@ -7,14 +7,15 @@ Large reductions are cut into pieces that a Work keeps two at a time in flight: 
 next is summed, and each piece stays in the cache.
 """
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Sequence
 
 import torch
 
+from labkit.mpi.collectives.copies import copied, handing_over, joined, readable, spread
 from labkit.mpi.collectives.shared_memory import SharedMemory
 from labkit.mpi.wire import steps
-from labkit.mpi.wire.buffers import average, carrier, dense, operation
-from labkit.mpi.wire.parts import Local, Part, Plan
+from labkit.mpi.wire.buffers import carrier, dense, operation
+from labkit.mpi.wire.parts import Local, Plan
 
 PIECE = 1 << 20  # bytes
 WINDOW = 2
@@ -26,7 +27,7 @@ def all_reduce(
     for tensor in tensors:
         numbers, back = dense(tensor, read=False)
         if back is not None:
-            yield _copy(tensor, numbers)
+            yield copied(tensor, numbers)
         if memory.suits(numbers):
             yield from memory.map()
             if memory.mapped:
@@ -42,24 +43,24 @@ def all_reduce(
             carried, dtype = piece, carrier(piece.dtype)
             if dtype != piece.dtype:
                 carried = torch.empty(piece.shape, dtype=dtype)
-                yield _copy(piece, carried)
+                yield copied(piece, carried)
             step = steps.all_reduce(carried, op)
-            step.finish = _handing_over(carried, piece, op, size, back if piece is pieces[-1] else None)
+            step.finish = handing_over(carried, piece, op, size, back if piece is pieces[-1] else None)
             yield step
 
 
 def reduce(tensor: torch.Tensor, op: str, root: int, rank: int, size: int) -> Plan:
-    given = yield from _readable(tensor, carrier(tensor.dtype))
+    given = yield from readable(tensor, carrier(tensor.dtype))
     step = steps.reduce(given, op, root, rank)
     if rank == root:  # elsewhere MPI only reads, and the caller's tensor stays as it is
-        step.finish = _handing_over(given, tensor, op, size)
+        step.finish = handing_over(given, tensor, op, size)
     yield step
 
 
 def broadcast(tensors: Sequence[torch.Tensor], root: int, rank: int) -> Plan:
     for tensor in tensors:
         if rank == root:
-            given = yield from _readable(tensor)
+            given = yield from readable(tensor)
             yield steps.broadcast(given, root)
         else:
             taken, back = dense(tensor, read=False)
@@ -69,7 +70,7 @@ def broadcast(tensors: Sequence[torch.Tensor], root: int, rank: int) -> Plan:
 
 
 def all_gather_into(target: torch.Tensor, source: torch.Tensor, rank: int) -> Plan:
-    given = yield from _readable(source)
+    given = yield from readable(source)
     taken, back = dense(target, read=False)
     step = steps.all_gather(given, taken, rank)
     step.finish = back
@@ -77,27 +78,27 @@ def all_gather_into(target: torch.Tensor, source: torch.Tensor, rank: int) -> Pl
 
 
 def all_gather(targets: Sequence[torch.Tensor], source: torch.Tensor) -> Plan:
-    given = yield from _readable(source)
+    given = yield from readable(source)
     counts = [t.numel() for t in targets]
     taken = torch.empty(sum(counts), dtype=source.dtype)
     step = steps.all_gather_uneven(given, taken, counts)
-    step.finish = lambda: _spread(taken, targets)
+    step.finish = lambda: spread(taken, targets)
     yield step
 
 
 def gather(targets: Sequence[torch.Tensor], source: torch.Tensor, root: int) -> Plan:
-    given = yield from _readable(source)
+    given = yield from readable(source)
     taken = torch.empty(sum(t.numel() for t in targets), dtype=source.dtype) if targets else None
     step = steps.gather(given, taken, root)
     if targets:
-        step.finish = lambda: _spread(taken, targets)
+        step.finish = lambda: spread(taken, targets)
     yield step
 
 
 def scatter(target: torch.Tensor, sources: Sequence[torch.Tensor], root: int) -> Plan:
     given = None
     if sources:
-        given = yield from _joined(sources)
+        given = yield from joined(sources)
     taken, back = dense(target, read=False)
     step = steps.scatter(given, taken, root)
     step.finish = back
@@ -106,14 +107,14 @@ def scatter(target: torch.Tensor, sources: Sequence[torch.Tensor], root: int) ->
 
 def reduce_scatter(target: torch.Tensor, source: torch.Tensor, op: str, size: int) -> Plan:
     """`source` is a flat tensor of `size` blocks, one for each rank."""
-    given = yield from _readable(source, carrier(source.dtype))
+    given = yield from readable(source, carrier(source.dtype))
     total, _ = dense(target, read=False)
     first, here = given.data_ptr(), total.data_ptr()
     # FSDP writes into its own input: MPI forbids it.
     if given.dtype != total.dtype or first <= here < first + given.nbytes:
         total = torch.empty(total.shape, dtype=given.dtype)
     step = steps.reduce_scatter(given, total, op)
-    step.finish = _handing_over(total, target, op, size)
+    step.finish = handing_over(total, target, op, size)
     yield step
 
 
@@ -122,21 +123,21 @@ def reduce_scatter_list(
 ) -> Plan:
     """Like reduce_scatter from a list; where the sizes differ, every rank reduces every block."""
     if len({t.numel() for t in sources}) == 1:
-        source = yield from _joined(sources)
+        source = yield from joined(sources)
         yield from reduce_scatter(target, source, op, size)
         return
     for owner, source in enumerate(sources):
-        given = yield from _readable(source, carrier(source.dtype), own=True)
+        given = yield from readable(source, carrier(source.dtype), own=True)
         step = steps.reduce(given, op, owner, rank)
         if owner == rank:
-            step.finish = _handing_over(given, target, op, size)
+            step.finish = handing_over(given, target, op, size)
         yield step
 
 
 def all_to_all_single(
     target: torch.Tensor, source: torch.Tensor, take: Sequence[int], give: Sequence[int]
 ) -> Plan:
-    given = yield from _readable(source)
+    given = yield from readable(source)
     taken, back = dense(target, read=False)
     step = steps.all_to_all(given, taken, give, take)
     step.finish = back
@@ -144,10 +145,10 @@ def all_to_all_single(
 
 
 def all_to_all(targets: Sequence[torch.Tensor], sources: Sequence[torch.Tensor]) -> Plan:
-    given = yield from _joined(sources)
+    given = yield from joined(sources)
     taken = torch.empty(sum(t.numel() for t in targets), dtype=given.dtype)
     step = steps.all_to_all(given, taken, [t.numel() for t in sources], [t.numel() for t in targets])
-    step.finish = lambda: _spread(taken, targets)
+    step.finish = lambda: spread(taken, targets)
     yield step
 
 
@@ -163,52 +164,3 @@ def _pieces(numbers: torch.Tensor) -> Sequence[torch.Tensor]:
     if numbers.nbytes <= 4 * PIECE:
         return [numbers]
     return numbers.detach().view(-1).split(PIECE // carrier(numbers.dtype).itemsize)
-
-
-def _copy(source: torch.Tensor, target: torch.Tensor) -> Local:
-    return Local(target.copy_, source.detach())
-
-
-def _readable(
-    tensor: torch.Tensor, dtype: torch.dtype | None = None, own: bool = False
-) -> Generator[Part, None, torch.Tensor]:
-    """The tensor as MPI can read it, in that dtype: itself, or else (and if it is to be our own) a copy."""
-    numbers, _ = dense(tensor, read=False)
-    if own or dtype not in (None, tensor.dtype):
-        numbers = torch.empty(tensor.shape, dtype=dtype)
-    if numbers is not tensor:
-        yield _copy(tensor, numbers)
-    return numbers
-
-
-def _joined(tensors: Sequence[torch.Tensor]) -> Generator[Part, None, torch.Tensor]:
-    """All of them one after another."""
-    flat = torch.empty(sum(t.numel() for t in tensors), dtype=tensors[0].dtype)
-    yield Local(lambda: torch.cat([dense(t)[0].detach().view(-1) for t in tensors], out=flat))
-    return flat
-
-
-def _handing_over(
-    total: torch.Tensor, target: torch.Tensor, op: str, size: int, back: Callable[[], object] | None = None
-) -> Callable[[], object] | None:
-    """What remains to be done once a sum is there: an average, a copy to the target, and from there back."""
-    if op != "AVG" and total is target:
-        return back
-
-    def finish() -> None:
-        if op == "AVG":
-            average(total, size)
-        if total is not target:
-            target.detach().copy_(total.view(target.shape))
-        if back is not None:
-            back()
-
-    return finish
-
-
-def _spread(flat: torch.Tensor, targets: Sequence[torch.Tensor]) -> None:
-    offset = 0
-    for target in targets:
-        block = flat[offset : offset + target.numel()]
-        target.detach().copy_(block.view(target.shape))
-        offset += target.numel()

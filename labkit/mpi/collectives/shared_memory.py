@@ -67,7 +67,8 @@ class SharedMemory:
 
     def suits(self, tensor: torch.Tensor) -> bool:
         """Whether all_reduce should go this way; the same on all ranks that call with like tensors."""
-        if tensor.nbytes < AT_LEAST or not POSSIBLE:  # first, since small tensors are in a hurry
+        # First, since small tensors are in a hurry; a sparse one, which is refused later, has no nbytes.
+        if tensor.numel() * tensor.itemsize < AT_LEAST or not POSSIBLE:
             return False
         possible = self.mapping is not _Mapping.IMPOSSIBLE
         return possible and 1 < self.size <= AT_MOST and tensor.dtype in _DTYPES

@@ -26,8 +26,7 @@ def send(tensor: torch.Tensor, rank: int, tag: int, call: Call, checked: bool, s
     if not checked:
         return _in_two_parts("Isend", numbers, stamp, rank, tag) if stamp else steps.send(numbers, rank, tag)
     call.locate()
-    file, line = call.place
-    text = f"{_kind(tensor)}|{call} at {file}, line {line}"
+    text = f"{_kind(tensor)}|{call} at {call.line}"
     trailer = text.encode()[:_TRAILER].ljust(_TRAILER) + stamp
     return _in_two_parts("Issend", numbers, trailer, rank, tag)
 
@@ -107,9 +106,8 @@ def _complete(
 
 def _mismatch(call: Call, found: str) -> MismatchError:
     call.locate()
-    file, line = call.place
     return MismatchError(
-        f"{call} at {file}, line {line}",
+        f"{call} at {call.line}",
         found,
         "send and receive tensors of one dtype and one number of elements",
     )

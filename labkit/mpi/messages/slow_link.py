@@ -3,7 +3,8 @@
 A bucket fills at the link's bandwidth and holds nothing over: the last byte of a message is through when
 enough has come for all messages before it and for itself. A message carries the moment at which it is due;
 MPI may have it there sooner, but its receive ends only then. So what a program measures is what its messages
-do, not a formula. Collectives are run as schedules of such messages (`labkit.mpi.collectives.by_schedule`).
+do, not a formula. What stays on a host, where the knob says how many ranks share one, is not held back.
+Collectives are run as schedules of such messages (`labkit.mpi.collectives.by_schedule`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from labkit.mpi.hazards.watch import watch
 from labkit.mpi.messages import checked
 from labkit.mpi.record.position import position_above
 from labkit.mpi.wire.runtime import MPI
@@ -27,6 +29,10 @@ if TYPE_CHECKING:
 link: Link | None = None
 """This rank's link to all others; None while the knob is off."""
 
+AT_ONCE = 0.0
+"""When a message is due that no link holds back."""
+
+_ABOVE = "begin_send", "send", "torch's isend"
 _STAMP = struct.Struct("d")
 _NAP, _PROBES = 0.0005, 8
 
@@ -46,46 +52,64 @@ class Bucket:
 class Link:
     """Both directions. `clock` reads the seconds of rank 0's clock, which all ranks can compare."""
 
-    def __init__(self, bandwidth: float, latency: float, offset: float) -> None:
+    def __init__(self, bandwidth: float, latency: float, offset: float, ranks_per_host: int = 1) -> None:
         self.out, self.into, self.latency, self.offset = Bucket(bandwidth), Bucket(bandwidth), latency, offset
+        self.ranks_per_host = ranks_per_host
 
     def clock(self) -> float:
         return time.perf_counter() + self.offset
 
+    def leave(self, nbytes: int, rank: int, to: int) -> tuple[float, float]:
+        """When a message from one world rank to another has left, and when it is due there."""
+        if rank // self.ranks_per_host == to // self.ranks_per_host:
+            return AT_ONCE, AT_ONCE
+        left = self.out.through(nbytes, first=self.clock())
+        return left, left + self.latency
 
-def limit(bandwidth: float, latency: float, offset: float = 0.0) -> None:
+    def arrive(self, nbytes: int, due: float) -> float:
+        """When a message that is due then is through, after those before it."""
+        return AT_ONCE if due == AT_ONCE else self.into.through(nbytes, last=due)
+
+
+def limit(bandwidth: float, latency: float, offset: float = 0.0, ranks_per_host: int = 1) -> None:
     """Slow this rank's messages down to bytes per second, and seconds; inf and 0 take the limit off.
 
     All ranks do it at the same time, with nothing under way. `offset` is what makes this rank's
-    `time.perf_counter` that of rank 0.
+    `time.perf_counter` that of rank 0. Within a host, of so many consecutive ranks, nothing is slowed.
     """
     global link
-    link = None if bandwidth == inf and latency == 0 else Link(bandwidth, latency, offset)
+    link = None if bandwidth == inf and latency == 0 else Link(bandwidth, latency, offset, ranks_per_host)
 
 
 def begin_send(group: Group, call: Call, tensor: torch.Tensor, rank: int, tag: int) -> Work:
     """Begin to send; on a limited link the call is done when the last byte has left, and a receive begun."""
     if group.world.checked:  # its message will tell
-        call.where = position_above("begin_send", "send", "torch's isend")
+        call.where = position_above(*_ABOVE)
     work, stamp = Work(group, call, None, [tensor]), b""
     if link is not None:
         work = _Send(group, call, None, [tensor])
-        work.due = link.out.through(call.bytes, first=link.clock())
-        stamp = _STAMP.pack(work.due + link.latency)
+        work.due, due = link.leave(call.bytes, group.ranks[group.me], *call.ranks)
+        stamp = _STAMP.pack(due)
     step = checked.send(tensor, rank, tag, call, group.world.checked, stamp)
-    return group.begin_message(work, step)
+    group.begin_message(work, step)
+    if group.world.checked:
+        watch(work, [tensor], [])
+    return work
 
 
 def begin_receive(group: Group, call: Call, tensor: torch.Tensor, rank: int, tag: int) -> Work:
     """Begin to receive; on a limited link the call is done when the message is due."""
     if group.world.checked:  # an irecv that is never waited for is told with its line
-        call.where = position_above("begin_receive", "recv", "torch's irecv")
+        call.where = position_above(*_ABOVE)
     work, stamp = Receive(group, call, None, [tensor]), bytearray()
     if link is not None:
         work, stamp = _Receive(group, call, None, [tensor]), bytearray(_STAMP.size)
         work.stamp = stamp
     step = checked.receive(tensor, rank, tag, call, group.world.checked, work.received, stamp)
-    return group.begin_message(work, step)
+    group.begin_message(work, step)
+    if group.world.checked:
+        watch(work, [], [tensor])
+    return work
 
 
 class _Send(Work):
@@ -101,7 +125,7 @@ class _Receive(Receive):
         if self.error is None and link is not None:
             if self.due is None:
                 (sent,) = _STAMP.unpack(self.stamp)
-                self.due = link.into.through(self.call.bytes, last=sent)
+                self.due = link.arrive(self.call.bytes, sent)
             if not _is_due(self):
                 return
         super().finish()

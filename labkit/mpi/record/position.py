@@ -3,17 +3,22 @@
 import os
 import sys
 from functools import cached_property
-from types import FrameType
+from types import CodeType, FrameType
+from typing import Protocol
 
 import torch
 
 import labkit
 
+OWN = os.path.join(os.path.dirname(labkit.__file__), "mpi") + os.sep
+"""Where the files of this backend are."""
 # Frames in these files are machinery: the line that a user wants to see is the first one outside.
 _MACHINERY = (
     os.path.dirname(torch.__file__) + os.sep,
-    os.path.join(os.path.dirname(labkit.__file__), "mpi") + os.sep,
+    OWN,
+    os.path.join(os.path.dirname(labkit.__file__), "rank") + os.sep,
     os.path.join(os.path.dirname(labkit.__file__), "schedule") + os.sep,
+    os.path.join(os.path.dirname(labkit.__file__), "exercises", "requests.py"),
     "<frozen ",
     "<string>",
 )
@@ -21,10 +26,20 @@ _HELPERS = ("contextlib.py", "functools.py", "threading.py", "typing_extensions.
 _REMEMBERED = 10_000  # places that call; each keeps its code, and a cell that runs again has other code
 
 
+class FrameLike(Protocol):
+    """What is read of a frame."""
+
+    @property
+    def f_code(self) -> CodeType: ...
+
+    @property
+    def f_lasti(self) -> int: ...
+
+
 class Position:
     """Some code, and how far it had come. Its line is found when somebody asks, which is seldom."""
 
-    def __init__(self, frame: FrameType) -> None:
+    def __init__(self, frame: FrameLike) -> None:
         self.code, self.at = frame.f_code, frame.f_lasti
 
     @cached_property
@@ -61,6 +76,11 @@ def position_above(*beneath: str) -> Position | None:
         if user is frame:
             _direct[id(found.code), found.at] = found
     return found
+
+
+def is_machinery(frame: FrameType) -> bool:
+    """Whether a frame is torch's, or of what is beneath the user's code."""
+    return _machinery[frame.f_code.co_filename]
 
 
 def _user_frame(frame: FrameType | None) -> FrameType | None:

@@ -65,8 +65,7 @@ class Agreement:
         return False
 
     def _tell(self) -> None:
-        file, line = self.call.place
-        text = f"{self.call} at {file}, line {line}".encode()[:_TEXT].ljust(_TEXT)
+        text = f"{self.call} at {self.call.line}".encode()[:_TEXT].ljust(_TEXT)
         mine, tag = torch.frombuffer(bytearray(text), dtype=torch.uint8), _TAG + self.step.number % _TAGS
         here, size = self.channel.comm.rank, self.channel.comm.size
         self.texts = [mine if rank == here else torch.empty_like(mine) for rank in range(size)]

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from labkit.mpi.call import Call
 from labkit.mpi.errors import CommunicationError
+from labkit.mpi.progress import UnderWay
 from labkit.mpi.wire.meet import Meeting, share
 from labkit.mpi.wire.runtime import MPI
 from labkit.mpi.wire.waiting import waits
-from labkit.mpi.work import Work
 
 if TYPE_CHECKING:
     from labkit.mpi.world import World
@@ -32,35 +32,43 @@ Key: TypeAlias = tuple[str, str, int, tuple[int, ...], int]
 class Leftover:
     """An operation for which nobody waited. `fate` says what was wrong with it, if anything was.
 
-    Where it has not `ended` it never will, and is discarded.
+    Where it has not `ended` it never will, and is discarded. Where it is `waited` for, that is by a thread
+    which the cell has left.
     """
 
     call: Call
     fate: str
     ended: bool
+    waited: bool = False
 
 
 @dataclass(frozen=True)
 class _Facts:
-    """What a rank tells the others: what has not ended, and how many collectives it has called."""
+    """What a rank tells the others: what has not ended; of each group how many collectives it has called, and
+    the number of the first of them that it gave up.
+    """
 
     open: frozenset[Key]
     called: dict[str, int]
+    given_up: dict[str, int]
+
+    def goes_on(self, group: str, number: int) -> bool:
+        """Whether this rank does its part of that collective."""
+        return number <= self.called.get(group, 0) and number < self.given_up.get(group, number + 1)
 
 
-def pending(here: World) -> list[Work]:
-    """Works that have not ended and that no thread waits for, and those whose error nobody has seen.
+def pending(here: World) -> list[UnderWay]:
+    """Works that have not ended, though a thread may wait for them, and those whose error nobody has seen.
 
     Whether a message has ended shows when it is moved on. A collective's result was not there till now.
     """
-    held = {id(wait.work) for wait in waits.copy().values()}
-    found = {id(work): work for work in _unfinished(here) if id(work) not in held}
+    found = {id(work): work for work in _unfinished(here)}
     here.left = [work for work in found.values() if work.poll() is not True or work.call.sequence]
     here.left += [work for work in here.failed if not work.seen and work not in here.left]
     return here.left
 
 
-def _unfinished(here: World) -> Iterator[Work]:
+def _unfinished(here: World) -> Iterator[UnderWay]:
     for group in (*here.groups.values(), *here.abandoned.values()):
         for step in list(group.data.flying):
             if step.work is not None and not step.work.done:
@@ -73,6 +81,7 @@ def settled(here: World) -> Meeting[list[Leftover]]:
     works = list({id(work): work for work in (*here.left, *pending(here))}.values())
     here.left = []
     here.failed.clear()
+    held = {id(wait.work) for wait in waits.copy().values()}
     deadline = time.monotonic() + _LONGEST
     of_rank = yield from share(here.rescue.comm, _facts(here, works))
     while any(facts.open for facts in of_rank):
@@ -83,26 +92,28 @@ def settled(here: World) -> Meeting[list[Leftover]]:
         late = yield from share(here.rescue.comm, time.monotonic() > deadline)
         if not (moved or hopeful) or any(late):
             break
-    return [_leftover(here, work, of_rank) for work in works]
+    return [replace(_leftover(here, work, of_rank), waited=id(work) in held) for work in works]
 
 
 class _Moving:
     """Polls works until all have ended, or for a while."""
 
-    def __init__(self, works: Sequence[Work]) -> None:
+    def __init__(self, works: Sequence[UnderWay]) -> None:
         self.works, self.deadline = works, time.monotonic() + _PATIENCE
 
     def Test(self, status: MPI.Status | None = None, /) -> bool:
         return all([work.poll() is True for work in self.works]) or time.monotonic() > self.deadline
 
 
-def _facts(here: World, works: Sequence[Work]) -> _Facts:
+def _facts(here: World, works: Sequence[UnderWay]) -> _Facts:
     open_ = frozenset(_key(here, work) for work in works if not work.done)
     groups = {**here.abandoned, **here.groups}
-    return _Facts(open_, {key: group.sequence for key, group in groups.items()})
+    called = {key: group.sequence for key, group in groups.items()}
+    given_up = {key: group.tainted.sequence or 0 for key, group in groups.items() if group.tainted}
+    return _Facts(open_, called, given_up)
 
 
-def _key(here: World, work: Work) -> Key:
+def _key(here: World, work: UnderWay) -> Key:
     call = work.call
     return work.group.key, call.verb, here.rank, tuple(call.ranks), call.sequence or call.tag or 0
 
@@ -122,13 +133,13 @@ def _met(key: Key, of_rank: Sequence[_Facts]) -> bool:
 
 def _missing(key: Key, of_rank: Sequence[_Facts]) -> list[int]:
     group, _, _, members, number = key
-    return [rank for rank in members if of_rank[rank].called.get(group, 0) < number]
+    return [rank for rank in members if not of_rank[rank].goes_on(group, number)]
 
 
-def _leftover(here: World, work: Work, of_rank: Sequence[_Facts]) -> Leftover:
+def _leftover(here: World, work: UnderWay, of_rank: Sequence[_Facts]) -> Leftover:
     call, key = work.call, _key(here, work)
+    work.seen = True
     if (error := work.error) is not None:
-        work.seen = True
         found = error.found if isinstance(error, CommunicationError) else str(error)
         return Leftover(call, found, ended=True)
     if work.done:
@@ -138,7 +149,9 @@ def _leftover(here: World, work: Work, of_rank: Sequence[_Facts]) -> Leftover:
     elif call.verb == "recv":
         fate = "nothing was sent"
     elif missing := _missing(key, of_rank):
-        fate = f"rank{'s' if len(missing) > 1 else ''} {', '.join(map(str, missing))} never called it"
+        called = all(of_rank[rank].called.get(key[0], 0) >= key[-1] for rank in missing)
+        did = "gave it up" if called else "never called it"
+        fate = f"rank{'s' if len(missing) > 1 else ''} {', '.join(map(str, missing))} {did}"
     else:
         fate = f"it did not end within {_LONGEST:g} s"
     return Leftover(call, fate, ended=False)

@@ -11,6 +11,7 @@ from torch.distributed import distributed_c10d as c10d
 
 from labkit.mpi.call import Call
 from labkit.mpi.errors import CommunicationError, DeadlineError
+from labkit.mpi.progress import deferred, progress
 from labkit.mpi.repair import leftovers
 from labkit.mpi.repair.drain import empty
 from labkit.mpi.repair.leftovers import Leftover
@@ -19,14 +20,13 @@ from labkit.mpi.wire.meet import Meeting, duplicate, share
 from labkit.mpi.wire.parts import Request
 from labkit.mpi.wire.runtime import MPI
 from labkit.mpi.wire.waiting import deferred_interrupts, wait_until
-from labkit.mpi.work import deferred, progress
 from labkit.mpi.world import World, existing
 
 if TYPE_CHECKING:
-    from labkit.mpi.group import Group
+    from labkit.mpi.lifecycle import Lifecycle
 
 # What could not be emptied, with the tensors that its requests may still write.
-_kept: list[Group | Channel] = []
+_kept: list[Lifecycle | Channel] = []
 
 
 def recover(timeout: float = 30.0) -> None:
@@ -115,7 +115,7 @@ def _rebuilt(here: World) -> Meeting[None]:
     deferred.clear()
     control = Channel((yield from duplicate(here.rescue.comm)))
     old, here.control = here.control, control
-    here.tainted = None
+    here.tainted, here.sent_more = None, 0
     facts = {
         key: (group.ranks, key in here.groups, group.sequence, _marks(group)) for key, group in mine.items()
     }
@@ -153,7 +153,7 @@ def _agree_on_names(here: World, counts: Sequence[int], generations: Sequence[in
         c10d._world.group_count = max(counts)
 
 
-def _marks(group: Group) -> tuple[int, int]:
+def _marks(group: Lifecycle) -> tuple[int, int]:
     return group.data.mark(), group.side.mark()
 
 

@@ -10,6 +10,8 @@ from labkit.mpi.wire.buffers import Buffer
 from labkit.mpi.wire.parts import Mold, Request, Step
 from labkit.mpi.wire.runtime import MPI
 
+_RECEIVE = MPI.Message.Irecv  # in a lab's cells another class has that name
+
 
 class Channel:
     """Posts steps on one communicator and remembers them until they are done.
@@ -128,7 +130,7 @@ class FromAnybody:
         if not self._requests:
             # One expression that stays in C, as in Channel.post: an interrupt in it would lose the message.
             look = starmap(self._comm.Improbe, ((MPI.ANY_SOURCE, self._tag),))
-            self._requests.extend(map(MPI.Message.Irecv, filter(None, look), (self._buffer,)))
+            self._requests.extend(map(_RECEIVE, filter(None, look), (self._buffer,)))
         return bool(self._requests) and self._requests[0].Test(status)
 
     def Cancel(self) -> None:

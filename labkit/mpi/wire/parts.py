@@ -1,7 +1,7 @@
 """What a plan is made of: steps to post, arithmetic to run, and pauses.
 
-A plan is an iterator of parts. It only says what comes next; its Work does it (`Work.follow`), and asks for
-more when there is room. So a plan can go by what earlier parts brought, and makes memory when it is needed.
+A plan is an iterator of parts. It only says what comes next; its Work does it (`follow`), and asks for more
+when there is room. So a plan can go by what earlier parts brought, and makes memory when it is needed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 from labkit.mpi.wire.runtime import MPI
 
 if TYPE_CHECKING:
-    from labkit.mpi.work import Work
+    from labkit.mpi.progress import UnderWay
 
 Mold: TypeAlias = tuple[str, Any, Any, str | None, int | None]
 """What scratch memory for a collective needs: verb, elements (uneven ones by rank), dtype, op, root."""
@@ -45,7 +45,7 @@ class Step:
         self.verb, self.args, self.mold, self.keep, self.finish = verb, args, mold, keep, finish
         self.number: int | None = None
         self.done = False
-        self.work: Work | None = None
+        self.work: UnderWay | None = None
 
 
 class Local:

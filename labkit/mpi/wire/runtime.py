@@ -14,4 +14,7 @@ except (ImportError, RuntimeError) as error:
         "a process group on MPI", f"{type(error).__name__}: {error}", "pip install mpi4py mpich"
     ) from error
 
-__all__ = ["MPI", "STARTED_HERE"]
+WORLD = MPI.COMM_WORLD
+"""MPI's own, where a lab's cells find another under that name (`labkit.mpi.watched`)."""
+
+__all__ = ["MPI", "STARTED_HERE", "WORLD"]

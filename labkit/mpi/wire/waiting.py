@@ -71,7 +71,8 @@ def status() -> Status | None:
     call, (file, line) = wait.call, wait.call.place
     return Status(
         verb=call.verb, group=call.group, ranks=tuple(call.ranks), root=call.root, tag=call.tag,
-        sequence=call.sequence, bytes=call.bytes, dtype=None if call.dtype is None else str(call.dtype)[6:],
+        sequence=call.sequence, bytes=call.bytes,
+        dtype=None if call.dtype is None else str(call.dtype).removeprefix("torch."),
         file=file, line=line, since=wait.since, checking=getattr(wait.work, "agreement", None) is not None,
     )  # fmt: skip
 

@@ -24,7 +24,7 @@ def violations(
 
     Peers that do not exist, messages that nobody receives or sends, wrong chunks, two operations on one
     chunk in a step, deadlock, data that a rank does not hold; with `all_reduce` also any sum that lacks a
-    rank's part or counts it twice; with a budget what exceeds it. Built in lesson 06.
+    rank's part or counts it twice; with a budget what exceeds it. Built in lesson 07.
     """
     found = [*wrong_peers(schedule), *lost_messages(schedule), *wrong_chunks(schedule), *races(schedule)]
     found += deadlocks(schedule)
@@ -37,7 +37,7 @@ def violations(
 
 
 def check(schedule: Schedule, *, all_reduce: bool = False, budget: Budget | None = None) -> None:
-    """Raise a LabError that says all `violations`; None if there are none. Built in lesson 06."""
+    """Raise a LabError that says all `violations`; None if there are none. Built in lesson 07."""
     found = violations(schedule, all_reduce=all_reduce, budget=budget)
     if found:
         wanted = "a correct all-reduce" if all_reduce else "a correct schedule"

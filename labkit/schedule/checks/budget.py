@@ -8,7 +8,8 @@ from itertools import accumulate
 
 from labkit.schedule.checks.violation import Violation
 from labkit.schedule.counts import chunk_bytes, memory_use
-from labkit.schedule.description import Schedule, Send
+from labkit.schedule.description import Schedule
+from labkit.schedule.operations import Send
 
 
 @dataclass(frozen=True)

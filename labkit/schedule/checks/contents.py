@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from labkit.schedule.access import written
 from labkit.schedule.checks.violation import Violation
 from labkit.schedule.chunks import label
-from labkit.schedule.description import Operation, Schedule
+from labkit.schedule.description import Schedule
+from labkit.schedule.operations import Operation
 from labkit.schedule.states import interpret, join
 
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from labkit.schedule.access import read, written
 from labkit.schedule.checks.violation import Violation
 from labkit.schedule.chunks import label
-from labkit.schedule.description import Reduce, Schedule, Send, Step, holds_up
+from labkit.schedule.description import Schedule
+from labkit.schedule.operations import Reduce, Send, Step, holds_up
 from labkit.schedule.rendezvous import Position, messages, partners, progress
 
 

@@ -24,7 +24,7 @@ def times(value):
     return value if isinstance(value, list) else []
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.timeout(500)
 def test_one_command_prints_the_whole_table(tmp_path, capsys):
     found = measured(tmp_path, "--quick")

@@ -15,7 +15,7 @@ labkit.mpi.init()
 from labkit.commands.bench import unrecorded
 from labkit.mpi.world import existing
 
-OF_A_GROUP = "group", "channel", "call"
+OF_A_GROUP = "group", "channel", "call", "watch"
 hooked, plain = dist.group.WORLD, dist.new_group()
 plain.__class__ = unrecorded.Group
 

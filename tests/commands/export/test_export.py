@@ -11,6 +11,7 @@ from labkit import LabError
 from labkit.commands import export
 from labkit.commands.__main__ import main
 from labkit.launch.hosts.ports import free_port
+from tests.conftest import drawn
 from tests.environments import environment_without
 from tests.lessons import NOTEBOOKS, lesson, said
 from tests.mpi import launcher
@@ -28,13 +29,24 @@ def clean_environment(**extra: str) -> dict[str, str]:
     return kept | {"OMP_NUM_THREADS": "1"} | extra
 
 
+def ended_well(command, folder, env) -> None:
+    """Run it; a launcher that takes too long is asked to end, and so ends its ranks."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    with subprocess.Popen(command, cwd=folder, env=env, **pipes) as process:
+        try:
+            said, _ = process.communicate(timeout=150)
+        except BaseException:
+            process.terminate()
+            raise
+    assert process.returncode == 0, said
+
+
 def under_mpiexec(python, script, ranks, folder) -> list[list[str]]:
     mpi = launcher.find_mpi()
     env = clean_environment(MASTER_PORT=str(free_port()), **mpi.environment())
     to_a_file = 'exec "$@" >rank${PMI_RANK:-$OMPI_COMM_WORLD_RANK}'
     command = [mpi.mpiexec, "-n", str(ranks), "sh", "-c", to_a_file, "sh", python, script]
-    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stdout + done.stderr
+    ended_well(command, folder, env)
     return [(folder / f"rank{rank}").read_text().splitlines() for rank in range(ranks)]
 
 
@@ -42,9 +54,7 @@ def under_torchrun(python, script, ranks, folder) -> list[list[str]]:
     port = f"--master-port={free_port()}"
     split = ["--log-dir", str(folder / "logs"), "--redirects", "1"]
     command = [python, "-m", "torch.distributed.run", f"--nproc-per-node={ranks}", port, *split, script]
-    env = clean_environment()
-    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stdout + done.stderr
+    ended_well(command, folder, clean_environment())
     files = {int(path.parent.name): path for path in folder.glob("logs/**/stdout.log")}
     return [files[rank].read_text().splitlines() for rank in range(ranks)]
 
@@ -55,18 +65,25 @@ def test_the_bare_environment_has_torch_and_no_labkit(bare, tmp_path):
     assert done.stdout.split() == [b"True", b"False"], done.stderr
 
 
-LESSONS = [
-    pytest.param("01", 4, marks=pytest.mark.slow),
-    pytest.param("02", 3),
-    pytest.param("04", 4, marks=pytest.mark.slow),
-]
+WAYS = under_mpiexec, under_torchrun
+SCRIPTS = [(number, way) for way in WAYS for number in "01 04 12 13 14 18 19 20 22 23 25".split()]
+BY_DAY = [("02", way) for way in WAYS] + drawn("scripts", SCRIPTS, 5)
+
+
+def scripts():
+    """Lesson 02 in `make test`, a few more in `test-all`, and all lessons both ways by night."""
+    for number, way in [*BY_DAY, *(s for s in SCRIPTS if s not in BY_DAY)]:
+        when = pytest.mark.slow if (number, way) in BY_DAY[1:] else pytest.mark.nightly
+        marks = [] if (number, way) == BY_DAY[0] else [when]
+        yield pytest.param(
+            number, 3 if number == "02" else 4, way, id=f"{number}-{way.__name__}", marks=marks
+        )
 
 
 @pytest.mark.ranks
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize("way", [under_mpiexec, under_torchrun])
-@pytest.mark.parametrize("number, ranks", LESSONS)
-def test_a_script_says_what_the_lesson_says(way, number, ranks, bare, tmp_path):
+@pytest.mark.parametrize("number, ranks, way", list(scripts()))
+def test_a_script_says_what_the_lesson_says(number, ranks, way, bare, tmp_path):
     script = tmp_path / "lesson.py"
     script.write_text(export.script(lesson(number)))
     expected = said(lesson(number), ranks)
@@ -95,8 +112,15 @@ def test_every_lesson_makes_a_script_that_names_labkit_nowhere(path):
     assert "labkit" not in code and "%%px" not in code
 
 
-def test_the_preamble_is_five_lines_and_sets_what_a_cell_finds():
-    assert len(export.PREAMBLE.splitlines()) == 5
+def test_a_class_whose_annotations_name_itself_can_be_defined(exported):
+    text = exported("%%px\nfrom labkit.algorithms.activations import Activations\nkept = Activations")
+    alone = text.replace(export.PREAMBLE, "rank = 0\n").replace("dist.destroy_process_group()", "")
+    exec(alone, found := {})
+    assert found["kept"].__name__ == "Activations"
+
+
+def test_the_preamble_is_short_and_sets_what_a_cell_finds():
+    assert len(export.PREAMBLE.splitlines()) == 6
     for name in ("rank =", "world_size =", "device =", "dist.init_process_group("):
         assert name in export.PREAMBLE
 
@@ -105,7 +129,7 @@ def test_the_preamble_is_five_lines_and_sets_what_a_cell_finds():
     ("RANK", "WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE"),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"),
 ])  # fmt: skip
-def test_each_launcher_s_own_variables_are_read(names):
+def test_each_processs_own_variables_are_read(names):
     env, (rank, size) = {"SLURM_PROCID": "0", "SLURM_NTASKS": "1"}, names
     env |= {rank: "0" if rank == "RANK" else "2", size: "3"}  # "0" is a rank too, although it looks like none
     found = {"env": env}
@@ -147,6 +171,11 @@ def test_the_kernel_s_cells_are_left_out(exported):
 def test_a_name_that_only_the_kernel_knows(exported):
     with pytest.raises(LabError, match="its cells use alpha, lab, and"):
         exported("alpha = 1", "%%px\nprint(alpha, lab)")
+
+
+def test_a_script_asks_for_the_most_ranks_that_its_lesson_has(exported):
+    assert "mpiexec -n 3 " in exported("lab = labkit.start(1)", "lab.restart(ranks=3)", "%%px\nx = 1")
+    assert "mpiexec -n 4 " in exported("%%px\nx = 1")
 
 
 def test_modules_with_a_state_of_their_own_are_seeded(exported):

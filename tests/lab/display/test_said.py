@@ -7,7 +7,7 @@ from labkit.lab.display.said import Failure, Said, failures, ranks, text, wherea
 TRACEBACK = (
     "\x1b[31m---------\x1b[39m",
     "\x1b[31mValueError\x1b[39m    Traceback (most recent call last)",
-    "Cell \x1b[92mIn[3]\x1b[39m, line 2",
+    "\x1b[32mCell In [3], line 2\x1b[39m",
     "      1 if rank == 2:",
     '\x1b[32m----> 2\x1b[39m     raise ValueError("bad")',
     "",

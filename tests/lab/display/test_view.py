@@ -47,7 +47,7 @@ def test_a_running_cell_is_seen_and_then_rest(labs, shell, n, monkeypatch):
         PxMagics(shell, lab).cell_px("", code)
     _, tiles = seen[-1]
     assert [t.state for t in tiles] == [COMPUTING] + [WAITING] * (n - 1)
-    assert tiles[1].what.startswith("barrier") and tiles[1].place == "line 4: dist.barrier()"
+    assert tiles[1].what.startswith("barrier") and tiles[1].place == "line 5: dist.barrier()"
     assert tiles[0].said == "here" and all(t.memory > 1e7 for t in tiles)
     assert [t.state for t in shown.tiles] == ["ready"] * n
 

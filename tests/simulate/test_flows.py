@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labkit.simulate.fabric import NO_LINK, fair_rates
+from labkit.simulate.flows import fair_rates
+from labkit.simulate.routes import NO_LINK
 
 
 @settings(deadline=None, max_examples=100)

@@ -1,0 +1,21 @@
+"""What `labkit lab` adds to JupyterLab: the lab in the status bar, a front page that lives, lessons put back.
+
+server           what the page asks of the server, as a Jupyter server extension
+labextensions/   the page's side: one file of JavaScript, ready as it is
+config/          what JupyterLab and new kernels are told beside
+"""
+
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+
+
+def _jupyter_server_extension_points() -> list[dict[str, str]]:
+    return [{"module": "labkit.commands.page"}]
+
+
+def _load_jupyter_server_extension(app: Any) -> None:
+    from labkit.commands.page import server
+
+    server.load(app)

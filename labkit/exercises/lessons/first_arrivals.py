@@ -1,0 +1,83 @@
+"""The mean of those that arrive first: an exercise of lesson 11."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from itertools import combinations
+
+from labkit.exercises.describe import Answers, Arguments, Exercise, Limit
+from labkit.exercises.judge import close, compare, show
+from labkit.exercises.lazy_torch import torch
+
+LATE = 0.3
+"""Seconds that the late rank sleeps: long against the others' messages."""
+
+
+def _vectors(generator: torch.Generator, size: int) -> Arguments:
+    late = int(torch.randint(1, size, (), generator=generator))
+    return [(torch.randn(5, generator=generator), size - 2, late, LATE) for _ in range(size)]
+
+
+def _judge_first(answers: Answers) -> str:
+    """Who comes first is left to chance, but for the late one, who comes last."""
+    _, needed, late, _ = answers.arguments[0]
+    mine, found = [arguments[0] for arguments in answers.arguments], answers.found[0]
+    workers = [rank for rank in range(1, answers.size) if rank != late]
+    if any(close(found, _mean(mine, group)) for group in combinations(workers, needed)):
+        return compare(lambda arguments: [found, *mine[1:]])(answers)
+    lines = [f"rank 0 is wrong: it has {show(found)}", "which is no mean of the first that came"]
+    for group, says in (
+        (range(1, answers.size), "It is the mean of all workers: do not wait for the last."),
+        (range(answers.size), "It is the mean of all ranks. Only ranks from 1 on send."),
+    ):
+        if close(found, _mean(mine, group)):
+            return "\n".join([lines[0], says])
+    everyone = combinations(range(1, answers.size), needed)
+    if any(close(found, _mean(mine, group)) for group in everyone):
+        return "\n".join([lines[0], f"Rank {late} came last, and is in it: receive from whoever comes."])
+    if any(close(found, needed * _mean(mine, group)) for group in combinations(workers, needed)):
+        return "\n".join([lines[0], "It is a sum: divide it by `needed`."])
+    return "\n".join(lines)
+
+
+def _mean(vectors: list[torch.Tensor], ranks: Collection[int]) -> torch.Tensor:
+    return sum(vectors[rank] for rank in ranks) / len(ranks)
+
+
+FIRST_MEAN = Exercise(
+    task="Ranks from 1 on each send their vector `mine` to rank 0; rank `late` sleeps `seconds` before. Rank "
+    "0 returns the mean of the first `needed` vectors that arrive, the others return `mine`. No message may "
+    "be left behind.",
+    stub="""\
+def first_mean(mine, needed, late, seconds):
+    ...  # your code
+""",
+    solution="""\
+import time
+
+def first_mean(mine, needed, late, seconds):
+    if rank > 0:
+        time.sleep(seconds if rank == late else 0)
+        dist.send(mine, 0)
+        return mine
+    total, message = torch.zeros_like(mine), torch.empty_like(mine)
+    for arrived in range(1, world_size):
+        dist.recv(message)
+        if arrived <= needed:
+            total += message
+    return total / needed
+""",
+    why="recv without a source takes the next that comes. A gradient that is not wanted has to be received "
+    "all the same, or the next step would take it for its own.",
+    hints=(
+        "On rank 0: dist.recv(message) without a source, world_size - 1 times.",
+        "Add up the first `needed`, and let the others lie. Divide by `needed`.",
+    ),
+    given=_vectors,
+    judge=_judge_first,
+    sizes=(3, 4),
+    limits=(
+        Limit("collectives", lambda arguments: 0, "A collective waits for every rank, the late one, too."),
+        Limit("messages", lambda arguments: len(arguments) - 1, "One message from each worker."),
+    ),
+)

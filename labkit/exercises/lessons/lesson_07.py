@@ -1,0 +1,112 @@
+"""Lesson 07, Choose the algorithm: its prediction, exercises and questions."""
+
+from __future__ import annotations
+
+from labkit.exercises.describe import Arguments, Choice, Exercise, Lesson, Limit, Prediction, Question
+from labkit.exercises.judge import Mistake, compare_rank_0
+from labkit.exercises.lazy_torch import torch
+from labkit.exercises.lessons.all_reduce_schedule import ALL_REDUCE_SCHEDULE
+from labkit.exercises.lessons.choosing import FASTEST
+
+
+def _tensors(generator: torch.Generator, size: int) -> Arguments:
+    n = int(torch.randint(2, 5_000, (), generator=generator))
+    return [(torch.randn(n, dtype=torch.float64, generator=generator),) for _ in range(size)]
+
+
+SUM_IN_A_TREE = Exercise(
+    task="The first half of a tree: rank 0 shall end with the sum over all ranks; what the others return "
+    "does not matter. With two and with four ranks it is right. With three it runs without an error, and is "
+    "wrong. **Find the bug and mend it.** Budget: $R-1$ messages in all, no collective. Leave `x` as it is.",
+    stub="""\
+def sum_in_a_tree(x):
+    total, received, distance = x.clone(), torch.empty_like(x), 1
+    while 2 * distance <= world_size:
+        if rank % (2 * distance) == distance:
+            dist.send(total, rank - distance)
+        elif rank % (2 * distance) == 0 and rank + distance < world_size:
+            dist.recv(received, rank + distance)
+            total += received
+        distance *= 2
+    return total
+""",
+    solution="""\
+def sum_in_a_tree(x):
+    total, received, distance = x.clone(), torch.empty_like(x), 1
+    while distance < world_size:
+        if rank % (2 * distance) == distance:
+            dist.send(total, rank - distance)
+        elif rank % (2 * distance) == 0 and rank + distance < world_size:
+            dist.recv(received, rank + distance)
+            total += received
+        distance *= 2
+    return total
+""",
+    why="log2 of 3 was rounded down: after one step rank 2 still held its own tensor, and nobody asked for "
+    "it. A tree has as many steps as it takes until `distance` reaches the number of ranks. Test with a "
+    "number of ranks that is no power of two.",
+    hints=(
+        "Go through it on paper for three ranks: who sends to whom in the first step? Who has not sent?",
+        "Rank 2 must send to rank 0, over a distance of 2. For which values of `distance` does the loop run?",
+    ),
+    given=_tensors,
+    judge=compare_rank_0(
+        lambda arguments: [sum(x for (x,) in arguments)],
+        Mistake("That is the tensor of rank 0 alone.", lambda arguments: [arguments[0][0]]),
+        Mistake(
+            "The last rank's tensor is not in the sum. Is there a step in which it sends?",
+            lambda arguments: [sum(x for (x,) in arguments[:-1])],
+        ),
+        Mistake(
+            "This is the mean: only the sum was asked for.",
+            lambda arguments: [sum(x for (x,) in arguments) / len(arguments)],
+        ),
+    ),
+    limits=(
+        Limit("collectives", lambda arguments: 0, "Mend the tree: use messages."),
+        Limit("messages", lambda arguments: len(arguments) - 1, "Each rank but rank 0 sends once."),
+        Limit(
+            "steps",
+            lambda arguments: (len(arguments) - 1).bit_length(),
+            "A tree has log2 R steps: half of the ranks send at the same time.",
+        ),
+    ),
+)
+
+LESSON = Lesson(
+    number="07",
+    title="Choose the algorithm",
+    predictions=(Prediction("times_as_fast", "times as fast"),),
+    exercises=(FASTEST, SUM_IN_A_TREE, ALL_REDUCE_SCHEDULE),
+    questions=(
+        Question(
+            "One number, 1,024 ranks, equal links. Which way is the fastest?",
+            (
+                Choice("the ring", "It has 2,046 steps of one latency each; bytes do not count here."),
+                Choice("the naive way", "Every rank takes 1,023 messages, one after the other."),
+                Choice("halving and doubling", "2 log2 R is 20 latencies."),
+            ),
+            right="c",
+        ),
+        Question(
+            "Six ranks, 1 GB. Which of the three sends the fewest bytes per rank?",
+            (
+                Choice(
+                    "the ring", "2 * 5/6 n. Halving and doubling pays 2 n more, for 6 is no power of two."
+                ),
+                Choice("halving and doubling", "P is 4, so it sends 1.5 n and 2 n more."),
+                Choice("the tree", "Its chain has 6 whole tensors one after the other."),
+            ),
+            right="a",
+        ),
+        Question(
+            "You replace a network by one of half the latency and the same bandwidth. Who gains most?",
+            (
+                Choice("the tree, for large tensors", "There bytes count, and they are as slow as before."),
+                Choice("the ring, for small tensors", "All of its 2(R - 1) steps are latency there."),
+                Choice("all three alike", "Each has another number of steps, and only those get cheaper."),
+            ),
+            right="b",
+        ),
+    ),
+)

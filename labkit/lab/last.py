@@ -1,0 +1,40 @@
+"""What the last cell on the ranks has left: `lab.last` shows its result again, as after a reload."""
+
+from dataclasses import dataclass
+
+from IPython.display import display
+
+from labkit.lab.display.live import Live
+from labkit.lab.display.said import text
+from labkit.lab.outcome import CellError, Outcome
+from labkit.trace import Trace
+
+NONE = "no cell has come to an end on the ranks"
+
+
+@dataclass(frozen=True)
+class Last:
+    """How the last cell ended, and `trace`, of the last `%%px --trace` or `with lab.trace()`."""
+
+    trace: Trace | None = None
+    outcome: Outcome | None = None
+
+    def __repr__(self) -> str:
+        if self.outcome is None:
+            return NONE
+        return "\n".join(filter(None, [text(self.outcome.said), self.outcome.notes, self._failure()]))
+
+    def _ipython_display_(self) -> None:
+        """The same displays as at the cell's end, and its error in words."""
+        if self.outcome is None:
+            return display({"text/plain": NONE}, raw=True)
+        Live(watched=False).finish(self.outcome.said, self.outcome.notes)
+        if failure := self._failure():
+            display({"text/plain": failure}, raw=True)
+
+    def _failure(self) -> str:
+        try:
+            self.outcome.raise_for_failure()
+        except CellError as error:
+            return f"CellError: {error}"
+        return ""

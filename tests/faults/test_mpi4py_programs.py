@@ -1,0 +1,65 @@
+"""Wrong mpi4py programs are told in time, by cause, rank and line, and cost no rank; right ones are not."""
+
+import re
+import time
+
+import pytest
+
+from labkit import LabError, launch
+from labkit.lab.cell import follow
+from labkit.lab.lab import Lab
+from labkit.lab.outcome import CellError
+from tests.conftest import drawn
+
+from .mpi4py_programs import DEATHS, RIGHT, START, WRONG
+
+IN_TIME = 3.0
+
+
+def sample(table, count):
+    """So many rows for `make test`, the others slow."""
+    now = drawn("mpi4py", list(table), count)
+    return [pytest.param(name, id=name, marks=[pytest.mark.slow] * (name not in now)) for name in table]
+
+
+def run(lab, code):
+    lab.require_running()
+    outcome = follow(lab, lab[:].execute(START + code, silent=False, block=False))
+    outcome.raise_for_failure()
+    return outcome
+
+
+def test_there_are_enough():
+    assert len(WRONG) + len(DEATHS) >= 25 and len(RIGHT) >= 25
+
+
+@pytest.mark.parametrize("name", sample(WRONG, 2))
+def test_a_wrong_program_is_told(labs, name):
+    lab, (code, says) = labs(2), WRONG[name]
+    pids, start = [r.pid for r in lab.ranks], time.monotonic()
+    with pytest.raises(CellError) as told:
+        run(lab, code)
+    assert time.monotonic() - start < IN_TIME
+    assert re.search(says.replace("number 1", r"number \d+"), str(told.value), re.DOTALL), told.value
+    assert not run(lab, "comm.send(me, 1 - me)\nassert comm.recv() + comm.allreduce(1) == 3 - me").notes
+    assert pids == [r.pid for r in lab.ranks]
+
+
+@pytest.mark.parametrize("name", sample(RIGHT, 6))
+def test_a_right_program_is_not(labs, name):
+    outcome = run(labs(2), RIGHT[name])
+    assert not outcome.notes and not any(said.stderr for said in outcome.said)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", DEATHS)
+def test_a_death_is_told(name):
+    code, says = DEATHS[name]
+    lab = Lab(launch.plan(2))
+    try:
+        start = time.monotonic()
+        with pytest.raises(LabError, match=says):
+            run(lab, code)
+        assert time.monotonic() - start < IN_TIME
+    finally:
+        lab.stop()

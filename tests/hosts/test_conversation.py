@@ -1,0 +1,33 @@
+"""A rank on another host stops in pdb, through the channels that the lab has anyway."""
+
+import pytest
+
+from .conftest import NAMES
+
+pytestmark = pytest.mark.hosts
+
+CELL = """\
+import socket
+loss = torch.tensor(rank + 1.0)
+if rank == 1:
+    breakpoint()
+    loss *= 10
+dist.all_reduce(loss)
+assert loss == 21"""
+
+
+def test_a_rank_on_the_other_host_stops(pair, session):
+    typed = "p loss", "p socket.gethostname()", "rank 0", "n", "go"
+    transcript, error = session(CELL, *typed, lab=pair())
+    assert error is None
+    assert "[rank 1] line 5: breakpoint()" in transcript and "[rank 1] line 6: loss *= 10" in transcript
+    assert "[rank 1] tensor(2.)" in transcript and f"[rank 1] '{NAMES[1]}'" in transcript
+    assert "rank 0 has not stopped: it is waiting, line 7: dist.all_reduce(loss)" in transcript
+
+
+def test_an_interrupt_ends_a_stop_there(pair, session):
+    def interrupted(lab):
+        raise KeyboardInterrupt
+
+    transcript, error = session(CELL, "p loss", interrupted, lab=pair())
+    assert str(error).startswith("interrupted")

@@ -1,0 +1,233 @@
+"""`breakpoint()` on ranks: what is typed in the notebook, what pdb says there, and how it ends.
+
+Lines are counted as in the editor: the first is that of %%px.
+"""
+
+import builtins
+import re
+import time
+
+import pytest
+from IPython.utils.capture import capture_output
+from jupyter_client.manager import start_new_kernel
+
+from labkit.lab import remote
+from labkit.lab.outcome import CellError
+from labkit.lab.px import PxMagics
+from labkit.launch import processes
+
+HELP = "pdb's commands go to one rank; `rank 2` turns to another, `all p x` asks all, `go` lets all go on"
+
+
+ALONE = """\
+loss = torch.tensor(rank + 1.0)
+if rank == 1:
+    breakpoint()
+    loss *= 2
+dist.all_reduce(loss)
+assert loss == 8"""
+
+
+TRANSCRIPT = f"""\
+{HELP}
+[rank 1] line 4: breakpoint()
+      2 loss = torch.tensor(rank + 1.0)
+      3 if rank == 1:
+----> 4     breakpoint()
+      5     loss *= 2
+      6 dist.all_reduce(loss)
+rank 1 (Pdb) p loss
+[rank 1] tensor(2.)
+rank 1 (Pdb) n
+[rank 1] line 5: loss *= 2
+      3 if rank == 1:
+      4     breakpoint()
+----> 5     loss *= 2
+      6 dist.all_reduce(loss)
+      7 assert loss == 8
+rank 1 (Pdb) n
+[rank 1] line 6: dist.all_reduce(loss)
+      4     breakpoint()
+      5     loss *= 2
+----> 6 dist.all_reduce(loss)
+      7 assert loss == 8
+rank 1 (Pdb) rank 2
+rank 2 has not stopped: it is waiting, line 6: dist.all_reduce(loss)
+rank 1 (Pdb) p loss
+[rank 1] tensor(4.)
+rank 1 (Pdb) go
+"""
+
+
+@pytest.mark.parametrize("backend", ["mpi", pytest.param("gloo", marks=pytest.mark.slow)])
+def test_one_rank_stops_while_the_others_wait_in_all_reduce(session, labs, backend, request):
+    lab = labs(3) if backend == "mpi" else request.getfixturevalue("gloo")
+    transcript, error = session(ALONE, "p loss", "n", "n", "rank 2", "p loss", "go", lab=lab)
+    assert error is None
+    assert transcript == TRANSCRIPT
+
+
+@pytest.fixture(scope="module")
+def gloo():
+    import labkit
+
+    lab = labkit.start(3, backend="gloo")
+    yield lab
+    lab.stop()
+
+
+EVERYWHERE = """\
+def mean(x):
+    total = x.clone()
+    dist.all_reduce(total)
+    breakpoint()
+    return total / world_size
+y = mean(torch.tensor([rank + 1.0]))
+breakpoint()"""
+
+
+@pytest.mark.parametrize("ranks", [2, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 4))])
+def test_all_ranks_stop_and_go_on_to_the_next_stop(session, ranks):
+    others = range(1, ranks)
+    transcript, error = session(
+        EVERYWHERE, "all p float(total)", *(f"rank {r}" for r in others), "u", "p rank", "go", "all y", "go",
+        ranks=ranks,
+    )  # fmt: skip
+    assert error is None
+    who, total = f"ranks 0-{ranks - 1}" if ranks > 1 else "rank 0", ranks * (ranks + 1) / 2
+    assert (
+        f"[{who}] {total}\n" in transcript
+        and f"[{who}] tensor([{total / ranks:.4f}])" in transcript.replace("tensor([1.])", "tensor([1.0000])")
+    )
+    assert f"[rank {ranks - 1}] {ranks - 1}\n" in transcript
+    assert [line for line in transcript.splitlines() if ": breakpoint()" in line][-1].endswith(
+        "line 8: breakpoint()"
+    )
+
+
+def test_a_rank_goes_on_alone_and_is_no_deadlock(session):
+    waits = "breakpoint()\ndist.barrier()"
+    transcript, error = session(waits, "c", lambda lab: __import__("time").sleep(2), "rank 0", "go", ranks=2)
+    assert error is None and "rank 0 has not stopped: it is waiting, line 3: dist.barrier()" in transcript
+
+
+def test_where_a_cell_fails_its_variables_can_be_asked_for(session):
+    cell = "def ratio(a, b):\n    return a / b\nratio(1, rank - 1)\ndist.barrier()"
+    transcript, error = session(cell, "p a, b", "u", "p rank", "c", line="--pdb")
+    assert "[rank 1] line 3: return a / b" in transcript and "[rank 1] (1, 0)" in transcript
+    assert "[rank 1] line 4: ratio(1, rank - 1)" in transcript
+    assert "rank 1 raised an error" in str(error) and "ZeroDivisionError" not in transcript
+    assert session("1 / rank", line="", ranks=2)[0] == "", "without --pdb nobody stops"
+
+
+def test_stepping_stays_in_the_learners_code(session):
+    cell = "def twice(x):\n    return 2 * x\nbreakpoint()\ny = twice(torch.ones(2).sum())\nz = y"
+    transcript, error = session(cell, "n", "s", "s", "p float(x)", "r", "n", "p float(y)", "c", ranks=1)
+    places = re.findall(r"\[rank 0\] (?:--\w+--\n)?line (\d)", transcript)
+    assert error is None and set(places) <= set("23456") and "[rank 0] 4.0" in transcript
+
+
+def test_an_interrupt_while_somebody_is_asked_ends_the_cell(session):
+    def interrupted(lab):
+        raise KeyboardInterrupt
+
+    transcript, error = session(ALONE, "p rank", interrupted)
+    assert str(error).startswith("interrupted")
+
+
+def test_what_comes_too_late_for_a_stop_is_not_told_to_the_next(session):
+    def too_late(lab):
+        remote.interrupt(lab, [0])
+        while any(state.stop for state in remote.ask_states(lab, [0]).values()):
+            time.sleep(0.05)
+        remote.tell_debugger(lab, [0], "p 'stale'")
+
+    transcript, error = session("breakpoint()", too_late, ranks=1)
+    assert isinstance(error, CellError)
+    transcript, error = session("breakpoint()", "p 'fresh'", "go", ranks=1)
+    assert error is None and "[rank 0] 'fresh'" in transcript and "stale" not in transcript
+
+
+def test_a_rank_that_dies_while_it_is_stopped_is_told(session, labs):
+    lab = labs(2)
+    transcript, error = session(
+        "if rank == 1:\n    breakpoint()\ndist.barrier()", lambda lab: lab.ranks[1].process().kill(), lab=lab
+    )
+    assert re.search(r"rank 1 \(pid .*\) died: Killed", str(error))
+
+
+def test_quit_ends_the_cell(session):
+    transcript, error = session("breakpoint()", "all q", ranks=2)
+    assert isinstance(error, CellError)
+
+
+def test_the_deadline_is_on_hold(session):
+    transcript, error = session(
+        "breakpoint()", lambda lab: time.sleep(1.5), "go", line="--deadline 1", ranks=1
+    )
+    assert error is None
+
+
+def test_where_nobody_can_type_ranks_go_on(labs, shell, monkeypatch):
+    def nobody(prompt):
+        raise OSError("reading from stdin")
+
+    monkeypatch.setattr(builtins, "input", nobody)
+    with capture_output() as captured:
+        PxMagics(shell, labs(2)).cell_px("", "breakpoint()\nbreakpoint()\nprint('done')")
+    assert captured.stdout.count("nobody can type here: the ranks go on") == 1
+    assert "done" in captured.outputs[-1].data["text/plain"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_the_input_field_of_a_notebook(tmp_path):
+    manager, client = start_new_kernel()
+    asked, answers = [], iter(["p rank + 40", "go"])
+    try:
+
+        def type_in(message):
+            asked.append(message["content"]["prompt"])
+            client.input(next(answers))
+
+        def run(code):
+            said = []
+            reply = client.execute_interactive(
+                code, allow_stdin=True, stdin_hook=type_in, timeout=60,
+                output_hook=lambda m: said.append(m["content"].get("text", "")),
+            )  # fmt: skip
+            assert reply["content"]["status"] == "ok", reply
+            return "".join(said)
+
+        run("import labkit\nlab = labkit.start(2)")
+        said = run("%%px\nif rank == 1:\n    breakpoint()\ndist.barrier()")
+        assert asked == ["rank 1 (Pdb) "] * 2 and "[rank 1] 41" in said
+        run("lab.stop()")
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("now", [True, False], ids=["killed", "asked to end"])
+def test_a_kernel_that_is_restarted_while_a_rank_is_stopped_leaves_nothing(now):
+    manager, client = start_new_kernel()
+    try:
+        said = []
+        client.execute_interactive(
+            "import labkit\nlab = labkit.start(2)\nprint(lab._engines.lab_id)", timeout=60,
+            output_hook=lambda m: said.append(m["content"].get("text", "")),
+        )  # fmt: skip
+        lab_id = "".join(said).strip()
+        assert len(processes.of_lab(lab_id)) > 4
+        client.execute("%%px\nif rank == 1:\n    breakpoint()\ndist.barrier()", allow_stdin=True)
+        assert client.get_stdin_msg(timeout=60)["content"]["prompt"] == "rank 1 (Pdb) "
+        manager.restart_kernel(now=now)
+        deadline = time.monotonic() + 20
+        while (left := processes.of_lab(lab_id)) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert not left
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
