@@ -46,6 +46,8 @@ def follow(
             return _stopped(lab, result, stop)
         result.wait_for_output(5)
         said = gather(result)
+        if any(s.failure and s.failure.is_interrupt() for s in said):  # by whoever has taken the ranks?
+            lab.require_running()
         if not keep_pending:
             return all_received(lab, settled(lab, Outcome(said)))
         kept = [replace(s.left, under_way=False, dropped=(), balance=0) for s in said]

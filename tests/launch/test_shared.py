@@ -31,6 +31,9 @@ for line in sys.stdin:
             begin = time.monotonic()
             lab = labkit.start(2, take=line.strip() == "take")
             print("ready", [r.pid for r in lab.ranks], "in", round(time.monotonic() - begin, 2), flush=True)
+        elif line.strip() == "look seldom":
+            cell.LOOK_AFTER = 60.0
+            print("yes", flush=True)
         elif line.strip() == "restart":
             print("ready", [r.pid for r in lab.restart().ranks], flush=True)
         else:
@@ -76,6 +79,22 @@ def server():
 
 def pids(answer):
     return answer[answer.index("[") : answer.index("]") + 1]
+
+
+def test_whose_cell_is_ended_by_another_notebook_is_told_so_at_once(server, monkeypatch, tmp_path):
+    """Also if its ranks were interrupted, and it saw their ends, since it last looked who has them."""
+    monkeypatch.setenv(SERVER, processes.identity(server))
+    first, second = Kernel(server, "a.ipynb"), Kernel(server, "b.ipynb")
+    first.ask("start")
+    assert first.ask("look seldom") == "yes"
+    begun = tmp_path / "begun"
+    first.tell(f"import time; open({str(begun)!r}, 'a').close(); time.sleep(100)")
+    deadline = time.monotonic() + 60
+    while not begun.exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    second.ask("take")
+    assert "b.ipynb has had them since" in first.answer()
+    first.end(), second.end()
 
 
 def test_a_lab_goes_from_notebook_to_notebook_and_ends_with_the_server(server, monkeypatch):
