@@ -1,11 +1,14 @@
 """A real kernel with a lab, asked as a front end asks it."""
 
 import os
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.waiting import WITHIN
 
 
 class Kernel:
@@ -15,7 +18,7 @@ class Kernel:
         self._client = client
         self.number = 0  # that the front end shows beside the last cell that was run
 
-    def run(self, cell: str, *typed: str, within: float = 60.0) -> list[dict]:
+    def run(self, cell: str, *typed: str, within: float = 150.0) -> list[dict]:
         """The outputs of a cell: stream, display_data, update_display_data, error, clear_output.
 
         `typed` is what somebody types where the cell asks for input.
@@ -42,25 +45,34 @@ class Kernel:
         """What a cell displays as text."""
         return "\n".join(o["data"]["text/plain"] for o in self.run(cell) if "data" in o)
 
-    def during(self, cell: str, after: float, ask: Callable[[], Any]) -> Any:
-        """What somebody is told who asks while a cell runs, and in how many seconds; the cell then ends."""
+    @contextmanager
+    def having(self, name: str, value: object) -> Iterator[None]:
+        """In the kernel "labkit.module.NAME" has another value for a while."""
+        self.run(f"import {name.rpartition('.')[0]}\n_before = {name}\n{name} = {value!r}")
+        try:
+            yield
+        finally:
+            self.run(f"{name} = _before")
+
+    def during(self, cell: str, ask: Callable[[], Any], end: Path) -> Any:
+        """What somebody is told who asks while a cell runs, which lasts until that file is there."""
         running = self._client.execute(cell)
-        time.sleep(after)
-        start = time.monotonic()
-        answer = ask()
-        took = time.monotonic() - start
-        while self._client.get_shell_msg(timeout=30)["parent_header"].get("msg_id") != running:
-            pass
-        return answer, took
+        try:
+            return ask()
+        finally:
+            end.touch()
+            while self._client.get_shell_msg(timeout=WITHIN)["parent_header"].get("msg_id") != running:
+                pass
 
     def complete(self, cell: str) -> list[str]:
         """What Tab offers where a cell has `|`."""
-        reply = self._client.complete(cell.replace("|", ""), cell.index("|"), reply=True, timeout=20)
+        reply = self._client.complete(cell.replace("|", ""), cell.index("|"), reply=True, timeout=WITHIN)
         return reply["content"]["matches"]
 
     def inspect(self, cell: str, detail: int = 0) -> str:
         """What Shift+Tab shows where a cell has `|`."""
-        reply = self._client.inspect(cell.replace("|", ""), cell.index("|"), detail, reply=True, timeout=20)
+        asked = cell.replace("|", ""), cell.index("|"), detail
+        reply = self._client.inspect(*asked, reply=True, timeout=WITHIN)
         return reply["content"]["data"].get("text/plain", "")
 
 

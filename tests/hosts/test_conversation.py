@@ -1,6 +1,10 @@
 """A rank on another host stops in pdb, through the channels that the lab has anyway."""
 
+from functools import partial
+
 import pytest
+
+from tests.waiting import until_ranks, waits
 
 from .conftest import NAMES
 
@@ -17,7 +21,8 @@ assert loss == 21"""
 
 
 def test_a_rank_on_the_other_host_stops(pair, session):
-    typed = "p loss", "p socket.gethostname()", "rank 0", "n", "go"
+    alone = partial(until_ranks, are=waits, ranks=[0])
+    typed = (alone, "p loss"), "p socket.gethostname()", "rank 0", "n", "go"
     transcript, error = session(CELL, *typed, lab=pair())
     assert error is None
     assert "[rank 1] line 5: breakpoint()" in transcript and "[rank 1] line 6: loss *= 10" in transcript

@@ -6,6 +6,7 @@ Lines are counted as in the editor: the first is that of %%px.
 import builtins
 import re
 import time
+from functools import partial
 
 import pytest
 from IPython.utils.capture import capture_output
@@ -15,6 +16,7 @@ from labkit.lab import remote
 from labkit.lab.outcome import CellError
 from labkit.lab.px import PxMagics
 from labkit.launch import processes
+from tests.waiting import is_stopped, until, until_ranks, waits
 
 HELP = "pdb's commands go to one rank; `rank 2` turns to another, `all p x` asks all, `go` lets all go on"
 
@@ -62,7 +64,8 @@ rank 1 (Pdb) go
 @pytest.mark.parametrize("backend", ["mpi", pytest.param("gloo", marks=pytest.mark.slow)])
 def test_one_rank_stops_while_the_others_wait_in_all_reduce(session, labs, backend, request):
     lab = labs(3) if backend == "mpi" else request.getfixturevalue("gloo")
-    transcript, error = session(ALONE, "p loss", "n", "n", "rank 2", "p loss", "go", lab=lab)
+    typed = "p loss", "n", (partial(until_ranks, are=waits, ranks=[2]), "n"), "rank 2", "p loss", "go"
+    transcript, error = session(ALONE, *typed, lab=lab)
     assert error is None
     assert transcript == TRANSCRIPT
 
@@ -75,6 +78,9 @@ def gloo():
     yield lab
     lab.stop()
 
+
+ALL_STOPPED = partial(until_ranks, are=is_stopped), "rank 0"
+"""What is typed first, where all ranks stop: somebody is asked as soon as one has."""
 
 EVERYWHERE = """\
 def mean(x):
@@ -90,8 +96,8 @@ breakpoint()"""
 def test_all_ranks_stop_and_go_on_to_the_next_stop(session, ranks):
     others = range(1, ranks)
     transcript, error = session(
-        EVERYWHERE, "all p float(total)", *(f"rank {r}" for r in others), "u", "p rank", "go", "all y", "go",
-        ranks=ranks,
+        EVERYWHERE, ALL_STOPPED, "all p float(total)", *(f"rank {r}" for r in others), "u", "p rank", "go",
+        "all y", "go", ranks=ranks,
     )  # fmt: skip
     assert error is None
     who, total = f"ranks 0-{ranks - 1}" if ranks > 1 else "rank 0", ranks * (ranks + 1) / 2
@@ -106,8 +112,9 @@ def test_all_ranks_stop_and_go_on_to_the_next_stop(session, ranks):
 
 
 def test_a_rank_goes_on_alone_and_is_no_deadlock(session):
-    waits = "breakpoint()\ndist.barrier()"
-    transcript, error = session(waits, "c", lambda lab: __import__("time").sleep(2), "rank 0", "go", ranks=2)
+    cell = "breakpoint()\ndist.barrier()"
+    alone = partial(until_ranks, are=waits, ranks=[0])
+    transcript, error = session(cell, ALL_STOPPED, "c", alone, "rank 0", "go", ranks=2)
     assert error is None and "rank 0 has not stopped: it is waiting, line 3: dist.barrier()" in transcript
 
 
@@ -138,8 +145,7 @@ def test_an_interrupt_while_somebody_is_asked_ends_the_cell(session):
 def test_what_comes_too_late_for_a_stop_is_not_told_to_the_next(session):
     def too_late(lab):
         remote.interrupt(lab, [0])
-        while any(state.stop for state in remote.ask_states(lab, [0]).values()):
-            time.sleep(0.05)
+        until_ranks(lab, lambda state: not is_stopped(state))
         remote.tell_debugger(lab, [0], "p 'stale'")
 
     transcript, error = session("breakpoint()", too_late, ranks=1)
@@ -157,14 +163,12 @@ def test_a_rank_that_dies_while_it_is_stopped_is_told(session, labs):
 
 
 def test_quit_ends_the_cell(session):
-    transcript, error = session("breakpoint()", "all q", ranks=2)
+    transcript, error = session("breakpoint()", ALL_STOPPED, "all q", ranks=2)
     assert isinstance(error, CellError)
 
 
 def test_the_deadline_is_on_hold(session):
-    transcript, error = session(
-        "breakpoint()", lambda lab: time.sleep(1.5), "go", line="--deadline 1", ranks=1
-    )
+    transcript, error = session("breakpoint()", lambda lab: time.sleep(6), "go", line="--deadline 5", ranks=1)
     assert error is None
 
 
@@ -180,7 +184,7 @@ def test_where_nobody_can_type_ranks_go_on(labs, shell, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_the_input_field_of_a_notebook(tmp_path):
     manager, client = start_new_kernel()
     asked, answers = [], iter(["p rank + 40", "go"])
@@ -193,7 +197,7 @@ def test_the_input_field_of_a_notebook(tmp_path):
         def run(code):
             said = []
             reply = client.execute_interactive(
-                code, allow_stdin=True, stdin_hook=type_in, timeout=60,
+                code, allow_stdin=True, stdin_hook=type_in, timeout=150,
                 output_hook=lambda m: said.append(m["content"].get("text", "")),
             )  # fmt: skip
             assert reply["content"]["status"] == "ok", reply
@@ -209,14 +213,14 @@ def test_the_input_field_of_a_notebook(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("now", [True, False], ids=["killed", "asked to end"])
 def test_a_kernel_that_is_restarted_while_a_rank_is_stopped_leaves_nothing(now):
     manager, client = start_new_kernel()
     try:
         said = []
         client.execute_interactive(
-            "import labkit\nlab = labkit.start(2)\nprint(lab._engines.lab_id)", timeout=60,
+            "import labkit\nlab = labkit.start(2)\nprint(lab._engines.lab_id)", timeout=150,
             output_hook=lambda m: said.append(m["content"].get("text", "")),
         )  # fmt: skip
         lab_id = "".join(said).strip()
@@ -224,10 +228,7 @@ def test_a_kernel_that_is_restarted_while_a_rank_is_stopped_leaves_nothing(now):
         client.execute("%%px\nif rank == 1:\n    breakpoint()\ndist.barrier()", allow_stdin=True)
         assert client.get_stdin_msg(timeout=60)["content"]["prompt"] == "rank 1 (Pdb) "
         manager.restart_kernel(now=now)
-        deadline = time.monotonic() + 20
-        while (left := processes.of_lab(lab_id)) and time.monotonic() < deadline:
-            time.sleep(0.1)
-        assert not left
+        assert until(lambda: not processes.of_lab(lab_id)), processes.of_lab(lab_id)
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=True)

@@ -8,6 +8,7 @@ from labkit.lab.display import view
 from labkit.lab.display.said import Said
 from labkit.lab.display.view import Tile
 from labkit.lab.px import PxMagics
+from tests.waiting import lasting, until
 
 
 def test_text_says_who_waits_for_whom():
@@ -35,19 +36,27 @@ def test_memory_is_not_a_move():
 
 
 @pytest.mark.parametrize("n", [2, 3, 4])
-def test_a_running_cell_is_seen_and_then_rest(labs, shell, n, monkeypatch):
-    lab = labs(n)
+def test_a_running_cell_is_seen_and_then_rest(labs, shell, n, monkeypatch, tmp_path):
+    lab, end = labs(n), tmp_path / "end"
     monkeypatch.setattr(lab, "tiles", None)  # the labs are shared with other tests
     shown, seen = lab.view(), []
     assert lab.view() is shown and [t.state for t in shown.tiles] == ["ready"] * n
+    until(lambda: shown.rest() or all(t.memory for t in shown.tiles))  # of a rank that is late it is not known
     assert all(t.memory > 1e7 and t.host for t in shown.tiles)
-    monkeypatch.setattr(shown, "look", lambda *now: seen.append((view.View.look(shown, *now), shown.tiles)))
+
+    def look(*now):
+        view.View.look(shown, *now)
+        states = [t.state for t in shown.tiles]
+        if states == [COMPUTING] + [WAITING] * (n - 1) and shown.tiles[0].said:
+            seen.append(shown.tiles)
+            end.touch()
+
+    monkeypatch.setattr(shown, "look", look)
     with capture_output():
-        code = "import time\nprint('here')\nif rank == 0: time.sleep(1.5)\ndist.barrier()"
-        PxMagics(shell, lab).cell_px("", code)
-    _, tiles = seen[-1]
-    assert [t.state for t in tiles] == [COMPUTING] + [WAITING] * (n - 1)
-    assert tiles[1].what.startswith("barrier") and tiles[1].place == "line 5: dist.barrier()"
+        code = f"print('here')\nif rank == 0: exec({lasting(end)!r})\ndist.barrier()"
+        PxMagics(shell, lab).cell_px("--deadline 60", code)
+    tiles = seen[0]
+    assert tiles[1].what.startswith("barrier") and tiles[1].place == "line 4: dist.barrier()"
     assert tiles[0].said == "here" and all(t.memory > 1e7 for t in tiles)
     assert [t.state for t in shown.tiles] == ["ready"] * n
 
