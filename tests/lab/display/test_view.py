@@ -41,7 +41,7 @@ def test_a_running_cell_is_seen_and_then_rest(labs, shell, n, monkeypatch, tmp_p
     monkeypatch.setattr(lab, "tiles", None)  # the labs are shared with other tests
     shown, seen = lab.view(), []
     assert lab.view() is shown and [t.state for t in shown.tiles] == ["ready"] * n
-    until(lambda: shown.rest() or all(t.memory for t in shown.tiles))  # of a rank that is late it is not known
+    until(lambda: shown.rest() or all(t.memory for t in shown.tiles))  # not known of a rank that is late
     assert all(t.memory > 1e7 and t.host for t in shown.tiles)
 
     def look(*now):
