@@ -83,10 +83,13 @@ def _waiting_in_c10d(inner: list[FrameType]) -> dict | None:
         return None
     call, names = calls[-1], calls[-1].f_locals  # the outermost: the verb that the cell called
     verb, group = call.f_code.co_name, names.get("group")
+    group = group if isinstance(group, dist.ProcessGroup) else dist.group.WORLD
+    if group is None or dist.get_backend(group) == "mpi":  # which would have told: it has not come to wait
+        return None
     if verb in ("send", "recv"):
         peer = names.get("dst" if verb == "send" else "src")
         return {"verb": verb, "peers": () if peer is None else (peer,), "tag": names.get("tag", 0)}
-    return _collective(verb, group if isinstance(group, dist.ProcessGroup) else dist.group.WORLD)
+    return _collective(verb, group)
 
 
 def _waiting_in_gloo() -> dict | None:
