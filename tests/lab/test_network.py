@@ -9,7 +9,10 @@ import labkit
 from labkit import LabError
 from labkit.lab.network import network
 from labkit.simulate.cost import ring_cost
+from tests.waiting import WITHIN, until_ranks, waits
 
+TRIES = 3
+"""What else a machine does makes a measurement worse, never better: the best of so many counts."""
 SLOW = """
 import time
 dist.barrier()
@@ -18,6 +21,16 @@ begin = time.perf_counter()
 dist.barrier()
 seconds = time.perf_counter() - begin
 """
+
+
+def seconds(lab, code: str) -> float:
+    """Of the slowest rank, and so from the first that began to the last that ended."""
+
+    def once() -> float:
+        lab[:].execute(SLOW.format(code), block=True)
+        return max(lab[:]["seconds"])
+
+    return min(once() for _ in range(TRIES))
 
 
 @pytest.fixture
@@ -56,7 +69,7 @@ def test_ping_pong_measures_what_was_asked(slowed, rate, bytes_per_second):
     lab = slowed(2, rate, "1ms")
     pair = lab[:]
     pair.execute("from labkit.algorithms import fit_alpha_beta, ping_pong", block=True)
-    pair.execute("sizes = [1, 500_000, 1_000_000]; times = [ping_pong(n, 3) for n in sizes]", block=True)
+    pair.execute("sizes = [1, 250_000, 500_000]; times = [ping_pong(n, 9) for n in sizes]", block=True)
     pair.execute("alpha, beta = fit_alpha_beta(sizes, times)", block=True)
     assert 1 / pair["beta"][0] == pytest.approx(bytes_per_second, rel=0.05)
     assert 1e-3 <= pair["alpha"][0] < 3e-3
@@ -96,9 +109,8 @@ dist.barrier()
 def test_an_all_reduce_takes_the_time_of_its_ring(slowed, size):
     """Two latencies come on top for each barrier's round."""
     lab = slowed(size, "50Mbit/s", "0ms")
-    lab[:].execute(SLOW.format("dist.all_reduce(torch.ones(500_000))"), block=True)
     expected = ring_cost(size).seconds(2e6, 0.0, 8 / 50e6)
-    assert max(lab[:]["seconds"]) == pytest.approx(expected, rel=0.15)
+    assert seconds(lab, "dist.all_reduce(torch.ones(500_000))") == pytest.approx(expected, rel=0.15)
 
 
 @pytest.mark.timed
@@ -106,11 +118,10 @@ def test_a_receiver_shares_its_link_among_senders(slowed):
     lab = slowed(4, "50Mbit/s")
     gather = "x = torch.ones(62_500)\nfor other in range(1, 4):\n    if rank == other: dist.send(x, 0)\n"
     gather += "    if rank == 0: dist.recv(x, other)"
-    lab[:].execute(SLOW.format(gather), block=True)
-    assert lab[0]["seconds"] == pytest.approx(3 * 250_000 * 8 / 50e6, rel=0.15)
+    assert seconds(lab, gather) == pytest.approx(3 * 250_000 * 8 / 50e6, rel=0.15)
 
 
-WITHIN = """
+ON_A_HOST = """
 pairs = dist.new_group([0, 1]), dist.new_group([2, 3])
 seconds = []
 mine = pairs[rank // 2]
@@ -126,9 +137,9 @@ for size, group, late in (10_000, mine, False), (10_000, mine, True), (100, None
 def test_what_stays_on_a_host_is_not_held_back(slowed):
     """Over the link the first two would take 40 s each, the last takes 0.6 s."""
     lab = slowed(4, "1kB/s", ranks_per_host=2)
-    lab[:].execute("import time\n" + WITHIN, block=True)
-    for within, in_background, between in lab[:]["seconds"]:
-        assert max(within, in_background) < 10 and between > 0.5
+    lab[:].execute("import time\n" + ON_A_HOST, block=True)
+    within, in_background, between = map(max, zip(*lab[:]["seconds"], strict=True))
+    assert max(within, in_background) < 20 and between > 0.5
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 2.0, "2", True, None])
@@ -143,12 +154,16 @@ def test_messages_move_while_the_sender_computes(slowed):
     overlap = """
 x = torch.ones(62_500)
 if rank == 0:
-    work = dist.isend(x, 1); time.sleep(0.3); work.wait()
+    sent = time.perf_counter(); work = dist.isend(x, 1); time.sleep(0.3); work.wait()
 else:
-    dist.recv(x, 0); arrived = time.perf_counter() - begin
+    dist.recv(x, 0); arrived = time.perf_counter()  # the clock of both
 """
-    lab[:].execute(SLOW.format(overlap), block=True)
-    assert lab[1]["arrived"] == pytest.approx(0.1, abs=0.05)
+
+    def once() -> float:
+        lab[:].execute(SLOW.format(overlap), block=True)
+        return lab[1]["arrived"] - lab[0]["sent"]
+
+    assert min(once() for _ in range(TRIES)) == pytest.approx(0.1, abs=0.05)
 
 
 def test_a_trace_shows_the_messages(slowed):
@@ -180,11 +195,11 @@ def test_ranks_that_disagree_are_told(slowed):
 def test_a_held_message_can_be_given_up(slowed, ask):
     lab = slowed(2, "1kB/s")
     stuck = lab[:].execute("dist.all_reduce(torch.ones(100_000))", block=False)
-    with pytest.raises(TimeoutError):
-        stuck.get(0.5)
+    until_ranks(lab, waits)
+    assert not stuck.ready()
     lab.interrupt()
     with pytest.raises(ipp.error.CompositeError, match="KeyboardInterrupt"):
-        stuck.get(10)
+        stuck.get(WITHIN)
     lab.recover()
     lab.network()
     lab[:].execute("x = torch.ones(2); dist.all_reduce(x)", block=True)
@@ -192,10 +207,26 @@ def test_a_held_message_can_be_given_up(slowed, ask):
 
 
 def test_a_taken_over_lab_has_no_limit(slowed):
-    lab = slowed(2, "1Mbit/s")
+    """With the limit the 1 MB would take 50 s."""
+    lab = slowed(2, "20kB/s")
     lab.take_over()
     lab[:].execute(SLOW.format("dist.all_reduce(torch.ones(250_000))"), block=True)
-    assert max(lab[:]["seconds"]) < 1
+    assert max(lab[:]["seconds"]) < 20
+
+
+def behind(lab, code: str):
+    """The trace of a cell that computes while a collective moves; and in how many seconds it had called, and
+    was over, and what share of the collective was hidden, each at its best.
+    """
+    tries = []
+    for _ in range(TRIES):
+        with lab.trace() as trace:
+            lab[:].execute(SLOW.format(code), block=True)
+        of_tensors = labkit.Trace(len(lab), tuple(e for e in trace.events if e.bytes != 1))
+        hidden = of_tensors.overlap() if len(lab) > 1 else 1.0
+        tries.append((max(lab[:]["called"]), max(lab[:]["seconds"]), hidden))
+    called, over, hidden = zip(*tries, strict=True)
+    return trace, min(called), min(over), max(hidden)
 
 
 HIDDEN = """
@@ -210,14 +241,12 @@ time.sleep(0.4); work.wait()
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_an_asynchronous_all_reduce_moves_while_its_rank_computes(slowed, ask, size):
     lab = slowed(size, "50Mbit/s")
-    with lab.trace() as trace:
-        lab[:].execute(SLOW.format(HIDDEN), block=True)
+    trace, called, over, hidden = behind(lab, HIDDEN)
     right = "torch.allclose(x, torch.arange(250_000.) + (world_size - 1) / 2)"
     assert ask(lab[:], right) == [True] * size
-    assert max(lab[:]["called"]) < 0.1 and max(lab[:]["seconds"]) < 0.55  # the ring alone takes up to 0.21
+    assert called < 0.1 and over < 0.55 and hidden > 0.9  # the ring alone takes up to 0.21
     sums = [e for e in trace.events if e.verb == "all_reduce"]
     assert [e.bytes for e in sums] == [1_000_000] * size
-    assert size == 1 or labkit.Trace(size, tuple(e for e in trace.events if e.bytes != 1)).overlap() > 0.9
 
 
 GATHERED = """
@@ -234,16 +263,14 @@ time.sleep(0.7); gathering.wait(); adding.wait()
 @pytest.mark.parametrize("size", [1, 3])
 def test_asynchronous_halves_of_a_ring_move_while_their_rank_computes(slowed, ask, size):
     lab = slowed(size, "50Mbit/s")
-    with lab.trace() as trace:
-        lab[:].execute(SLOW.format(GATHERED), block=True)
+    trace, called, over, hidden = behind(lab, GATHERED)
     right = "torch.equal(whole, torch.cat([torch.arange(125_000.) + r for r in range(world_size)]))"
     assert ask(lab[:], right) == [True] * size
     right = "torch.allclose(mean, torch.arange(125_000.) + (world_size - 1) / 2)"
     assert ask(lab[:], right) == [True] * size
-    assert max(lab[:]["called"]) < 0.1 and max(lab[:]["seconds"]) < 0.85  # the two alone take up to 0.32
+    assert called < 0.1 and over < 0.85 and hidden > 0.9  # the two alone take up to 0.32
     halves = {"all_gather_into_tensor", "reduce_scatter_tensor"}
     assert {e.verb for e in trace.events if e.bytes > 1} == halves
-    assert size == 1 or labkit.Trace(size, tuple(e for e in trace.events if e.bytes != 1)).overlap() > 0.9
 
 
 def test_asynchronous_all_reduces_of_several_groups_keep_their_order(slowed, ask):
@@ -284,9 +311,13 @@ model.zero_grad(); dist.barrier()
 def test_ddp_hides_its_all_reduces_behind_the_backward_pass(slowed, ask):
     lab = slowed(2, "50Mbit/s")
     lab[:].execute("import time\n" + DDP, block=True)
-    with lab.trace() as trace:
-        lab[:].execute("loss = replica(x).square().mean(); loss.backward()", block=True)
-    assert trace.overlap() > 0.5
+    hidden = []
+    for _ in range(TRIES):
+        with lab.trace() as trace:
+            step = "model.zero_grad(); loss = replica(x).square().mean(); loss.backward()"
+            lab[:].execute(step, block=True)
+        hidden.append(trace.overlap())
+    assert max(hidden) > 0.5
     alone = """
 sums = [p.grad.clone() for p in model.parameters()]
 model.zero_grad()
@@ -303,11 +334,11 @@ def test_ddp_that_waits_for_a_rank_hears_an_interrupt(slowed, ask):
     lab = slowed(2, "50Mbit/s")
     lab[:].execute("import time\n" + DDP, block=True)
     stuck = lab[:].execute("if rank == 0: replica(x).square().mean().backward()", block=False)
-    with pytest.raises(TimeoutError):
-        stuck.get(1)
+    until_ranks(lab, waits, [0])
+    assert not stuck.ready()
     lab.interrupt()
     with pytest.raises(ipp.error.CompositeError, match="KeyboardInterrupt"):
-        stuck.get(10)
+        stuck.get(WITHIN)
     lab.recover()
     lab[:].execute("x = torch.ones(2); dist.all_reduce(x, async_op=True).wait()", block=True)
     assert ask(lab[:], "x.tolist()") == [[2.0, 2.0]] * 2
