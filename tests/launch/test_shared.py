@@ -2,9 +2,9 @@
 
 import json
 import os
+import secrets
 import subprocess
 import sys
-import time
 
 import psutil
 import pytest
@@ -13,13 +13,16 @@ from labkit import launch
 from labkit.launch import keeper, processes, shared
 from labkit.launch.engines import Engines
 from labkit.launch.shared import SERVER
+from tests.waiting import WITHIN, until
 
 pytestmark = pytest.mark.ranks
 
 KERNEL = """
 import sys, time, labkit
-from labkit.lab import cell
+from labkit.lab import cell, remote
 from labkit import LabError
+
+remote.RETURN_DEADLINE = 30.0  # the ranks that are asked about are not replaced where they are late
 
 def run(code):
     lab.require_running()
@@ -64,7 +67,7 @@ class Kernel:
 
     def end(self):
         self.process.stdin.close()
-        self.process.wait(20)
+        self.process.wait(WITHIN)
         self.process.stdout.close()
 
 
@@ -89,15 +92,13 @@ def test_whose_cell_is_ended_by_another_notebook_is_told_so_at_once(server, monk
     assert first.ask("look seldom") == "yes"
     begun = tmp_path / "begun"
     first.tell(f"import time; open({str(begun)!r}, 'a').close(); time.sleep(100)")
-    deadline = time.monotonic() + 60
-    while not begun.exists() and time.monotonic() < deadline:
-        time.sleep(0.1)
+    assert until(begun.exists)
     second.ask("take")
     assert "b.ipynb has had them since" in first.answer()
     first.end(), second.end()
 
 
-def test_a_lab_goes_from_notebook_to_notebook_and_ends_with_the_server(server, monkeypatch):
+def test_a_lab_goes_from_notebook_to_notebook_and_ends_with_the_server(server, monkeypatch, tmp_path):
     monkeypatch.setenv(SERVER, processes.identity(server))
     assert shared.status()["state"] == "none"
     first, second = Kernel(server, "a.ipynb"), Kernel(server, "b.ipynb")
@@ -110,11 +111,15 @@ def test_a_lab_goes_from_notebook_to_notebook_and_ends_with_the_server(server, m
     assert "b.ipynb has had them since" in refused and "labkit.start() takes them back" in refused
     assert pids(first.ask("start")) == pids(begun)
     assert first.ask("rank") == "['0', '1']"
-    first.tell("import time; time.sleep(100)")
-    time.sleep(1.0)
-    told = shared.status()
-    assert (told["ranks"], told["state"], told["owner"]) == (2, "busy", "a.ipynb")
-    refused = second.ask("start")
+    in_a_cell = tmp_path / "in a cell"
+    first.tell(f"import time; open({str(in_a_cell)!r}, 'a').close(); time.sleep(100)")
+    assert until(in_a_cell.exists)
+    told = []
+    assert until(lambda: told.append(shared.status()) or told[-1]["state"] == "busy")
+    assert (told[-1]["ranks"], told[-1]["owner"]) == (2, "a.ipynb")
+    answers = []
+    until(lambda: answers.append(second.ask("start")) or "do not answer" not in answers[-1])
+    refused = answers[-1]
     assert "a.ipynb has had them since" in refused and "runs a cell on them: line 1" in refused
     assert "labkit.start(2, take=True)" in refused
     assert pids(second.ask("take")) == pids(begun), "though they were busy"
@@ -122,13 +127,9 @@ def test_a_lab_goes_from_notebook_to_notebook_and_ends_with_the_server(server, m
     first.end(), second.end()
     ranks = [psutil.Process(int(pid)) for pid in pids(begun).strip("[]").split(",")]
     assert all(map(processes.is_alive, ranks)), "the lab outlives its notebooks"
-    time.sleep(shared.BEATS)
-    assert shared.status()["state"] == "ready"
+    assert until(lambda: shared.status()["state"] == "ready")
     server.kill()
-    deadline = time.monotonic() + 5
-    while any(map(processes.is_alive, ranks)):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    assert until(lambda: not any(map(processes.is_alive, ranks)))
 
 
 @pytest.mark.slow
@@ -189,12 +190,13 @@ def test_a_lab_that_another_user_has_planted_is_not_touched(tmp_path, monkeypatc
 
 
 def test_labkit_stop_reaps_what_a_crash_left():
-    mark = os.environ | {processes.MARK: "cafe0123"}
+    lab_id = secrets.token_hex(4)
+    mark = os.environ | {processes.MARK: lab_id}
     left = psutil.Popen(["sleep", "300"], env=mark, start_new_session=True)
     bystander = psutil.Popen(["sleep", "300"])
     try:
-        assert [p.pid for p in processes.of_lab("cafe0123")] == [left.pid]
-        processes.end_lab("cafe0123")
+        assert [p.pid for p in processes.of_lab(lab_id)] == [left.pid]
+        processes.end_lab(lab_id)
         assert not processes.is_alive(left) and processes.is_alive(bystander)
     finally:
         bystander.kill()
