@@ -4,6 +4,7 @@ import pytest
 
 from labkit import LabError
 from labkit.lab import compare as comparing
+from tests.waiting import WITHIN, lasting
 
 MODEL = "torch.manual_seed(0); model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 2))"
 
@@ -114,12 +115,14 @@ def test_nothing_is_sent_through_the_process_group(world, define):
         define("c10d.GroupMember.WORLD = kept")
 
 
-def test_busy_ranks_are_an_error_and_the_lab_stays_usable(world, define, monkeypatch):
+def test_busy_ranks_are_an_error_and_the_lab_stays_usable(world, define, monkeypatch, tmp_path):
+    end = tmp_path / "end"
     monkeypatch.setattr(comparing, "DEADLINE", 0.2)
     define("x = 1")
-    running = world[:].execute("import time; time.sleep(1)", block=False)
+    running = world[:].execute(lasting(end), block=False)
     with pytest.raises(LabError, match="did not answer"):
         world.compare("x")
-    running.get(10)
-    monkeypatch.setattr(comparing, "DEADLINE", 10.0)
+    end.touch()
+    running.get(WITHIN)
+    monkeypatch.setattr(comparing, "DEADLINE", WITHIN)
     assert world.compare("x").equal

@@ -5,8 +5,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import threading
-import time
 
 import psutil
 import pytest
@@ -17,17 +15,10 @@ from labkit.exercises.grade import grade
 from labkit.lab.cell import follow
 from labkit.lab.lab import Lab
 from labkit.launch import processes
+from labkit.launch.engines import Engines
+from tests.waiting import WITHIN, lasting, until
 
 pytestmark = pytest.mark.ranks
-
-
-def gone_within(lab_id: str, seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
-    while processes.of_lab(lab_id):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True
 
 
 def test_engine_i_is_rank_i(lab):
@@ -75,12 +66,17 @@ QUESTIONS = {
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-def test_only_a_cell_holds_the_spare_ranks(labs, question):
-    lab, seen = labs(2), []
+def test_only_a_cell_holds_the_spare_ranks(labs, question, tmp_path):
+    lab, seen, end = labs(2), [], tmp_path / "end"
     QUESTIONS[question](lab)
     assert not lab.spare.is_on_hold
-    sent = lab[:].execute("import time; time.sleep(0.5)", silent=False, block=False)
-    follow(lab, sent, watch_it=lambda *_: seen.append(lab.spare.is_on_hold))
+    sent = lab[:].execute(lasting(end), silent=False, block=False)
+
+    def look(*_):
+        seen.append(lab.spare.is_on_hold)
+        end.touch()
+
+    follow(lab, sent, deadline=WITHIN, watch_it=look)
     assert seen and all(seen) and not lab.spare.is_on_hold
 
 
@@ -139,8 +135,8 @@ def test_no_process_outlives_its_owner(end):
     if end != "exit":
         assert len(processes.of_lab(lab_id)) >= 4
         owner.send_signal(getattr(signal, end))
-    owner.wait(20)
-    assert gone_within(lab_id, 5)
+    owner.wait(WITHIN)
+    assert until(lambda: not processes.of_lab(lab_id))
     owner.stdin.close(), owner.stdout.close()
 
 
@@ -163,20 +159,23 @@ lab.stop()
 
 def test_nothing_outlives_an_owner_that_is_killed_while_it_stops_its_lab():
     owner = subprocess.run(
-        [sys.executable, "-c", ENDED_WHILE_IT_STOPS], stdout=subprocess.PIPE, text=True, timeout=60
+        [sys.executable, "-c", ENDED_WHILE_IT_STOPS], stdout=subprocess.PIPE, text=True, timeout=150
     )
     assert owner.returncode == -signal.SIGKILL
-    assert gone_within(owner.stdout.strip(), 5)
+    assert until(lambda: not processes.of_lab(owner.stdout.strip()))
 
 
-def test_an_interrupt_does_not_stop_the_end_of_a_lab_half_way():
+def test_an_interrupt_does_not_stop_the_end_of_a_lab_half_way(monkeypatch):
     lab = Lab(launch.plan(1))
-    folder = lab._engines.folder
-    timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
+    folder, stop = lab._engines.folder, Engines.stop
+
+    def interrupted(engines):
+        signal.raise_signal(signal.SIGINT)
+        stop(engines)
+
+    monkeypatch.setattr(Engines, "stop", interrupted)
     with pytest.raises(KeyboardInterrupt):
         lab.stop()
-        timer.join()
     assert processes.of_lab(folder.name) == [] and not folder.exists()
 
 
@@ -205,7 +204,7 @@ def test_an_interrupt_of_a_start_ends_it_and_nothing_else_is_told():
         env=os.environ | {"OF_TEST": str(os.getpid())},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=150,
     )
     assert (told.stdout, told.stderr) == ("interrupted []\n", "")
 
@@ -213,11 +212,11 @@ def test_an_interrupt_of_a_start_ends_it_and_nothing_else_is_told():
 def test_ending_a_lab_spares_everybody_else(labs):
     bystander = subprocess.Popen(["sleep", "60"])
     try:
-        lab = Lab(launch.plan(1))
-        other = [p.pid for p in processes.of_lab(labs(1)._engines.lab_id)]
+        lab, others = Lab(launch.plan(1)), labs(1)._engines.lab_id
+        other = [p.pid for p in processes.of_lab(others)]
         lab.stop()
         assert bystander.poll() is None
-        assert [p.pid for p in processes.of_lab(labs(1)._engines.lab_id)] == other
+        assert [p.pid for p in processes.of_lab(others)] == other
     finally:
         bystander.kill()
         bystander.wait()

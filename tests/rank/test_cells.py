@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.waiting import NO_HURRY
+
 CELLS = {
     "plain": "%%px\nhere = 1\nraise ValueError('bad')",
     "options": "%%px --deadline 9\nhere = 1\nraise ValueError('bad')",
@@ -33,7 +35,10 @@ def test_a_function_of_another_cell_is_placed_there(kernel):
     message, _ = error(kernel, "%%px\nreceive()")
     place = f"In [{number}], line 3: dist.recv(torch.zeros(1), src=1 - rank)"
     assert f"rank 0 in recv from rank 1, {place}" in message
-    message, _ = error(kernel, "%%px --deadline 0.3\nreceive()")
+    kernel.run("%%px\nimport time\ndef rest():\n    time.sleep(100)")
+    place = f"In [{kernel.number}], line 4: time.sleep(100)"
+    with kernel.having("labkit.lab.remote.RETURN_DEADLINE", NO_HURRY):
+        message, _ = error(kernel, "%%px --deadline 3\nrest()")
     assert f"ranks 0-1 at {place}" in message
     assert f"at In [{number}]" in kernel.text("%%px\nimport inspect\nprint('at', inspect.getfile(receive))")
 

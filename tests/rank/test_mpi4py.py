@@ -1,22 +1,23 @@
 """mpi4py in a lab's cells: the results are MPI's, and its calls are seen like torch's."""
 
 import threading
-import time
 
 import pytest
 
+from labkit.lab import remote
 from labkit.lab.cell import follow
 from labkit.lab.outcome import CellError
 from labkit.lab.tracing import traced
 from labkit.mpi.watched import contents
+from tests.waiting import NO_HURRY, waits
 
 START = "from mpi4py import MPI\nimport numpy as np\ncomm, n = MPI.COMM_WORLD, MPI.COMM_WORLD.size\n"
 
 
-def run(lab, code, interrupted=None):
+def run(lab, code, **options):
     lab.require_running()
     result = lab[:].execute(START + code, silent=False, block=False)
-    outcome = follow(lab, result, interrupted=interrupted)
+    outcome = follow(lab, result, **options)
     outcome.raise_for_failure()
     return outcome
 
@@ -47,14 +48,18 @@ def test_a_ring_and_its_sum(labs, ranks):
         pytest.param("MPI.Request.Waitall([comm.Irecv(np.zeros(3))])", marks=pytest.mark.slow),
     ],
 )
-def test_an_interrupt_ends_a_wait_and_leaves_the_ranks_usable(labs, ranks, wait):
+def test_an_interrupt_ends_a_wait_and_leaves_the_ranks_usable(labs, ranks, wait, monkeypatch):
+    monkeypatch.setattr(remote, "RETURN_DEADLINE", NO_HURRY)
     lab, interrupted = labs(ranks), threading.Event()
+
+    def look(said, states, seconds):
+        """Interrupt when all wait, which is before the verdict that they wait for ever."""
+        if all(map(waits, states)):
+            interrupted.set()
+
     run(lab, "keep = rank")
-    threading.Timer(0.4, interrupted.set).start()
-    start = time.monotonic()
     with pytest.raises(CellError, match="interrupted"):
-        run(lab, wait, interrupted)
-    assert time.monotonic() - start < 3
+        run(lab, wait, interrupted=interrupted, watch_it=look)
     run(
         lab,
         "assert keep == rank and comm.allreduce(1) == n\n"
