@@ -29,7 +29,7 @@ DIES = """
 import os, sys, time
 from mpi4py.MPI import COMM_WORLD as world
 world.Barrier()
-time.sleep(0.5)
+time.sleep(5)  # who waits for mpiexec looks now and then what it has made
 if world.rank == 1:
     os.kill(os.getpid(), 9) if sys.argv[1] == "killed" else os._exit(3)
 world.Barrier()

@@ -63,7 +63,7 @@ def run(lab, code):
 def test_preparation_stands_still_while_a_cell_runs(lab):
     wait_until(lambda: ranks(spares(lab)))
     with lab.spare.held():
-        wait_until(lambda: stopped(ranks(spares(lab))), 10)
+        wait_until(lambda: stopped(ranks(spares(lab))))
         spent = sum(sum(p.cpu_times()[:2]) for p in ranks(spares(lab)))
     assert run(lab, "import time; time.sleep(2.5); rank") == ["0", "1"]
     assert sum(sum(p.cpu_times()[:2]) for p in ranks(spares(lab))) < spent + 0.5
@@ -163,8 +163,8 @@ def test_a_killed_owner_leaves_no_spare_ranks(spare_ranks, when):
         wait_until(lambda: ranks(processes.of_lab(names[1])))
     assert len(names) == 2 and all(map(processes.of_lab, names))
     owner.send_signal(signal.SIGKILL)
-    owner.wait(20)
-    wait_until(lambda: not any(map(processes.of_lab, names)), 5)
+    owner.wait(60)
+    wait_until(lambda: not any(map(processes.of_lab, names)))
     owner.stdin.close(), owner.stdout.close()
 
 

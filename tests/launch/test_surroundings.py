@@ -25,7 +25,7 @@ def test_ranks_of_this_machine_start_here_whatever_the_environment_claims(claim)
         pytest.skip("these variables are for Hydra")
     command = [*launch.plan(1).command("job"), "-n", "1", "hostname"]
     environment = os.environ | CLAIMS[claim]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=20)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=100)
     assert done.stdout.strip() == os.uname().nodename, done.stderr
 
 
@@ -41,5 +41,5 @@ def test_a_machine_without_ipv4_loopback_is_told():
     alone = ["unshare", "-n", sys.executable, "-c", START]
     script = 'ip link set lo up && ip addr del 127.0.0.1/8 dev lo && exec "$@"'
     command = [*alone[:2], "sh", "-c", script, "sh", *alone[2:]]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
     assert "this machine has no IPv4 loopback" in done.stderr

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import time
 
 import psutil
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from labkit import LabError, launch
 from labkit.lab.lab import Lab
 from labkit.launch import processes, witness
+from tests.waiting import WITHIN, until
 
 SIZES = pytest.mark.parametrize("n", [1, 2, 3, 4])
 
@@ -76,7 +76,7 @@ def test_who_ends_a_witness_ends_its_rank(own):
     [mine] = [p for p in of(own, "witness.py") if p.environ().get("PMI_RANK") == "1"]
     mine.kill()
     with pytest.raises(LabError, match="died"):
-        own.ranks[1].process() and own.ranks[1].process().wait(5)
+        own.ranks[1].process() and own.ranks[1].process().wait(WITHIN)
         own.require_running()
 
 
@@ -84,7 +84,7 @@ def test_who_ends_the_fork_server_ends_all_ranks_and_it_is_told(own):
     server = psutil.Process(own.ranks[0].process().ppid())
     ranks = [r.process() for r in own.ranks]
     server.send_signal(signal.SIGKILL)
-    psutil.wait_procs(ranks, 5)
+    psutil.wait_procs(ranks, WITHIN)
     assert not any(map(processes.is_alive, ranks))
     with pytest.raises(LabError, match="the process from which the ranks were forked died"):
         own.require_running()
@@ -96,9 +96,7 @@ def test_a_rank_that_ends_while_nobody_can_say_how_is_told_all_the_same(own):
     server.suspend()
     rank = own.ranks[1].process()
     rank.kill()
-    until = time.monotonic() + 5
-    while processes.is_alive(rank) and time.monotonic() < until:  # a zombie is not, and nobody collects it
-        time.sleep(0.01)
+    until(lambda: not processes.is_alive(rank))  # a zombie is not, and nobody collects it
     with pytest.raises(LabError, match=r"rank 1 \(.*\) died, and nobody said how"):
         own.require_running()
 

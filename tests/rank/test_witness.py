@@ -55,22 +55,21 @@ def test_the_rank_that_ends_itself_is_told_first(end, n):
 
 
 def test_who_ends_the_witness_ends_the_rank():
-    code = "import os, time\nos.write(1, b'%d\\n' % os.getpid())\ntime.sleep(60)"
+    code = "import os, time\nos.write(1, b'%d\\n' % os.getpid())\ntime.sleep(170)"
     rank = RANK.replace("    from mpi4py import MPI\n", f"    exec({code!r})\n")
     witness = subprocess.Popen([sys.executable, "-c", rank], stdout=subprocess.PIPE, text=True)
     child = psutil.Process(int(witness.stdout.readline()))
     witness.kill()
-    witness.wait(5)
-    child.wait(5)
+    witness.wait(60)
+    child.wait(60)
     witness.stdout.close()
 
 
 @pytest.mark.ranks
-@pytest.mark.timeout(90)
 def test_in_a_notebook_too_the_rank_is_named():
     """There ipyparallel learns of the end of mpiexec at once, and removes its report."""
     killed = "%%px\nimport os\nif rank:\n    os.kill(os.getpid(), 9)\ndist.barrier()"
     cells = ["import labkit\nlabkit.start(2)", killed]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in cells])
     with pytest.raises(CellExecutionError, match=r"rank 1 \(pid \d+ on .+\) died: .*[Kk]illed"):
-        NotebookClient(notebook, timeout=60, kernel_name="python3").execute()
+        NotebookClient(notebook, timeout=150, kernel_name="python3").execute()

@@ -77,7 +77,7 @@ SAID = [
 def test_what_ssh_says_becomes_a_fault_a_finding_and_a_fix(monkeypatch, tmp_path, said, fault, found, fix):
     fake_ssh(tmp_path, f'cat >/dev/null; echo "{said}" >&2; exit 255')
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    (answer,) = ssh.probe(parse("a"))
+    (answer,) = ssh.probe(parse("a"), deadline=60.0)
     assert answer.facts is None and answer.fault == fault
     assert found in answer.found and said in answer.found and fix in answer.fix
 
@@ -95,7 +95,8 @@ def test_a_host_tells_its_facts_without_labkit(monkeypatch, tmp_path):
     (tmp_path / "token").write_text("a secret")
     fake_ssh(tmp_path, 'for last; do :; done; eval "exec $last"')  # what sshd does with a command
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    (answer,) = ssh.probe(parse("a"), token=str(tmp_path / "token"), directory=str(tmp_path / "none"))
+    asked = {"token": str(tmp_path / "token"), "directory": str(tmp_path / "none")}
+    (answer,) = ssh.probe(parse("a"), deadline=60.0, **asked)
     assert answer.facts["token"] == "a secret"
     assert answer.facts["python"] == ".".join(map(str, sys.version_info[:3]))
     assert answer.facts["labkit"] is True and answer.facts["directory"] is False
