@@ -8,6 +8,7 @@ carry the marker `slow` and run in `make test-all`.
 import os
 import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 
 import pytest
 
@@ -16,6 +17,13 @@ from tests.environments import other_mpi, other_python  # noqa: F401, fixtures
 from tests.kernel import kernel  # noqa: F401, a fixture
 
 os.environ.setdefault("LABKIT_SPARE", "0")  # tests that want spare ranks say so; others need the cores
+with suppress(ImportError):  # not there where only the backend is tested
+    import hypothesis
+
+    hypothesis.settings.register_profile(  # how long an example takes says what else the machine does
+        "labkit", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    )
+    hypothesis.settings.load_profile("labkit")
 
 
 WORLD_SIZE = ("lab", "ranks", "size", "n")

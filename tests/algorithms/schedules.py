@@ -15,7 +15,7 @@ LENGTHS = "(0, 1, R - 1, R, R + 1, 10_007)"
 def check_in_memory(make):
     """Any number of ranks, any length: exact for integers, to rounding for floats."""
 
-    @settings(deadline=None, max_examples=60)
+    @settings(max_examples=60)
     @given(data=st.data(), ranks=st.integers(1, 8))
     def holds(data, ranks):
         lengths = st.sampled_from([*eval(LENGTHS, {"R": ranks})]) | st.integers(0, 100)

@@ -8,7 +8,7 @@ from labkit.simulate.flows import fair_rates
 from labkit.simulate.routes import NO_LINK
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(seed=st.integers(0, 2**32), messages=st.integers(1, 30), links=st.integers(1, 8))
 def test_every_message_has_a_bottleneck(seed, messages, links):
     random = np.random.default_rng(seed)
