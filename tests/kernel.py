@@ -81,7 +81,7 @@ def kernel():
     """A kernel whose notebook has a lab of two ranks."""
     from jupyter_client.manager import start_new_kernel  # not there where only the backend is tested
 
-    manager, client = start_new_kernel(env=os.environ | {"LABKIT_SPARE": "0"})
+    manager, client = start_new_kernel(startup_timeout=150, env=os.environ | {"LABKIT_SPARE": "0"})
     try:
         opened = Kernel(client)
         assert opened.run("import labkit\nlab = labkit.start(2)") == []

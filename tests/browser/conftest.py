@@ -47,7 +47,7 @@ def server(chromium, tmp_path_factory):
     finally:
         ranks = [process for lab in running.labs.glob("*") for process in processes.of_lab(lab.name)]
         running.stop()
-        _, alive = psutil.wait_procs(ranks, timeout=5)
+        _, alive = psutil.wait_procs(ranks, timeout=60)
     assert not alive, "JupyterLab has ended, and a lab of it lives"
 
 

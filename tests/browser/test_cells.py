@@ -18,7 +18,7 @@ display(SVG(f'<svg xmlns="http://www.w3.org/2000/svg" width="90" height="{30 + r
 
 
 def test_tab_completes_names_of_the_ranks(notebook, screenshot):
-    opened = notebook(START, "%%px\nlearning_rate = 0.1\nimport time\ntime.sleep(2 * rank)", "%%px\n")
+    opened = notebook(START, "%%px\nlearning_rate = 0.1\nimport time\ntime.sleep(5 * rank)", "%%px\n")
     opened.run(0)
     opened.run(1)
     offered = opened.page.locator(".jp-Completer-item:visible")
@@ -30,7 +30,7 @@ def test_tab_completes_names_of_the_ranks(notebook, screenshot):
         opened.page.keyboard.press("Control+End")
         opened.page.keyboard.type("learning_r")
         opened.page.keyboard.press("Tab")
-        opened.until(lambda: "learning_rate" in "".join(offered.all_inner_texts()), "the offer", within=5)
+        opened.until(lambda: "learning_rate" in "".join(offered.all_inner_texts()), "the offer", within=20)
         assert opened.is_running(1) == (when == "busy")
         screenshot(when)
         opened.page.keyboard.press("Enter")

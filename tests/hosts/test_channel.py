@@ -5,7 +5,6 @@ import os
 import secrets
 import socket
 import subprocess
-import time
 
 import pytest
 import zmq
@@ -13,13 +12,17 @@ from jupyter_client.session import Session
 
 from labkit.lab.remote import ask_states
 from tests.faults.test_faults import run
+from tests.waiting import WITHIN, until
 
 pytestmark = pytest.mark.hosts
 
 
 @pytest.fixture
 def capture(tmp_path):
-    """All bytes that pass the bridge from here on; the call ends the capture and returns them."""
+    """All bytes that pass the bridge from here on; the call ends the capture and returns them.
+
+    It is told what passes last: until then the kernel has not handed over all packets.
+    """
     file = tmp_path / "capture"
     tcpdump = subprocess.Popen(
         [
@@ -42,10 +45,10 @@ def capture(tmp_path):
     )
     assert any("listening on" in line for line in iter(tcpdump.stderr.readline, ""))
 
-    def bytes_seen() -> bytes:
-        time.sleep(0.5)  # until the kernel has handed over the last packets
+    def bytes_seen(last: bytes) -> bytes:
+        until(lambda: last in file.read_bytes())
         tcpdump.terminate()
-        tcpdump.wait(10)
+        tcpdump.wait(60)
         return file.read_bytes()
 
     yield bytes_seen
@@ -62,13 +65,14 @@ def test_neither_cells_nor_outputs_nor_keys_are_seen_on_the_network(pair, captur
         run(lab, f"raise ValueError('{words['error']}')")
     lab[:]["variable"] = words["variable"]
     assert lab[:]["variable"] == [words["variable"]] * 2
-    assert ask_states(lab, [0, 1], timeout=5.0)
+    assert ask_states(lab, [0, 1], timeout=30.0)
     engine_file = json.loads((lab._engines.folder / "security" / "ipcontroller-engine.json").read_text())
+    in_clear_text = b"a word in clear text"
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as in_clear:
         in_clear.bind((lab._engines.address, 0))
-        in_clear.sendto(b"a word in clear text", (lab._engines.address.rpartition(".")[0] + ".2", 9))
-    seen = capture()
-    assert b"a word in clear text" in seen, "the capture would find one"
+        in_clear.sendto(in_clear_text, (lab._engines.address.rpartition(".")[0] + ".2", 9))
+    seen = capture(in_clear_text)
+    assert in_clear_text in seen, "the capture would find one"
     keys = {"key": engine_file["key"], "curve": engine_file["curve_serverkey"]}
     keys["environment"] = os.environ["SOME_TOKEN"]
     for what, word in (words | keys).items():
@@ -80,7 +84,7 @@ def engine_file(pair):
     return json.loads((pair()._engines.folder / "security" / "ipcontroller-engine.json").read_text())
 
 
-def hub_answers(told: dict, curve: bytes | None, key: bytes) -> bool:
+def hub_answers(told: dict, curve: bytes | None, key: bytes, within: float = 2.0) -> bool:
     """Whether the controller answers a client that comes with this server key and this signing key."""
     session = Session(key=key, signature_scheme=told["signature_scheme"])
     with zmq.Context() as context, context.socket(zmq.DEALER) as dealer:
@@ -90,12 +94,12 @@ def hub_answers(told: dict, curve: bytes | None, key: bytes) -> bool:
             dealer.curve_publickey, dealer.curve_secretkey = zmq.curve_keypair()
         dealer.connect(f"{told['interface']}:{told['registration']}")
         session.send(dealer, "connection_request")
-        return bool(dealer.poll(2000))
+        return bool(dealer.poll(int(1000 * within)))
 
 
 def test_a_client_without_the_keys_is_refused(engine_file):
     curve, key = engine_file["curve_serverkey"].encode(), engine_file["key"].encode()
-    assert hub_answers(engine_file, curve, key), "with both it is served"
+    assert hub_answers(engine_file, curve, key, within=WITHIN), "with both it is served"
     assert not hub_answers(engine_file, None, key), "not encrypted"
     assert not hub_answers(engine_file, zmq.curve_keypair()[0], key), "encrypted for another server"
     assert not hub_answers(engine_file, curve, b"guess"), "encrypted, with a wrong signature"

@@ -22,4 +22,4 @@ def test_it_passes_on_two_hosts(box):
         timeout=380,
     )
     assert done.returncode == 0 and " passed" in done.stdout, done.stdout[-5000:]
-    box.wait_until_empty(5)
+    box.wait_until_empty(30)

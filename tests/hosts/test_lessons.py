@@ -33,11 +33,11 @@ def compare(python, lessons):
 def test_with_the_mpi_of_this_environment(box):
     assert len(LESSONS) == len(HERE)
     compare(sys.executable, LESSONS)
-    box.wait_until_empty(5)
+    box.wait_until_empty(30)
 
 
 @pytest.mark.othermpi
 @pytest.mark.timeout(900)
 def test_with_another_mpi(box, other_mpi):
     compare(other_mpi, [lesson for lesson in LESSONS if lesson.name[:2] in ("01", "04")])
-    box.wait_until_empty(5)
+    box.wait_until_empty(30)

@@ -67,10 +67,13 @@ def test_the_wrong_axis_outside_costs_what_its_bytes_predict(on_two_hosts):
     slow = 0.0, 2 * 8 / (MBIT * 1e6)  # two ranks share a host's link
     bytes_seen, found, expected = [], [], []
     for number, inside in enumerate(("tensor", "data")):
-        before = crossed()
-        run(on_two_hosts, f"took = seconds(steps[{number}])")
-        bytes_seen.append(crossed() - before)
-        found.append(max(on_two_hosts[:]["took"]))
+        tries = []
+        for _ in range(3):  # what else the machine does makes each longer, and has messages sent again
+            before = crossed()
+            run(on_two_hosts, f"took = seconds(steps[{number}])")
+            tries.append((crossed() - before, max(on_two_hosts[:]["took"])))
+        for best, of_this in zip((bytes_seen, found), zip(*tries, strict=True), strict=True):
+            best.append(min(of_this))
         expected.append(placement_seconds(axes, inside, (0.0, 0.0), slow))
         print(f"{inside} inside: {expected[-1]:.2f} s predicted, {found[-1]:.2f} s measured")
     factor = expected[1] / expected[0]

@@ -186,7 +186,7 @@ def test_where_nobody_can_type_ranks_go_on(labs, shell, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_the_input_field_of_a_notebook(tmp_path):
-    manager, client = start_new_kernel()
+    manager, client = start_new_kernel(startup_timeout=150)
     asked, answers = [], iter(["p rank + 40", "go"])
     try:
 
@@ -216,7 +216,7 @@ def test_the_input_field_of_a_notebook(tmp_path):
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("now", [True, False], ids=["killed", "asked to end"])
 def test_a_kernel_that_is_restarted_while_a_rank_is_stopped_leaves_nothing(now):
-    manager, client = start_new_kernel()
+    manager, client = start_new_kernel(startup_timeout=150)
     try:
         said = []
         client.execute_interactive(

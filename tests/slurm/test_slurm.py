@@ -12,6 +12,7 @@ import pytest
 from labkit import LabError, launch
 from labkit.commands import export
 from labkit.commands.__main__ import main
+from labkit.lab import remote
 from labkit.lab.cell import follow
 from labkit.lab.lab import Lab
 from labkit.lab.outcome import CellError
@@ -20,16 +21,9 @@ from labkit.launch.hosts.ports import free_port
 from tests.environments import environment_without
 from tests.lessons import lesson, said
 from tests.slurm.conftest import ROOT
+from tests.waiting import NO_HURRY, until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(150)]
-
-
-def until(condition, seconds: float) -> bool:
-    """Whether the condition came true in time."""
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.1)
-    return condition()
 
 
 @pytest.fixture
@@ -39,7 +33,8 @@ def lab(jobs):
     lab.stop()
 
 
-def test_ranks_fill_the_nodes_in_order_and_go_with_the_lab(lab, jobs, ask):
+def test_ranks_fill_the_nodes_in_order_and_go_with_the_lab(lab, jobs, ask, monkeypatch):
+    monkeypatch.setattr(remote, "RETURN_DEADLINE", NO_HURRY)
     assert lab[:]["rank"] == [0, 1, 2, 3]
     assert ask(lab[:], "os.environ['SLURMD_NODENAME']", "import os") == ["n1", "n1", "n2", "n2"]
     assert jobs() == [slurm.job(lab._engines.lab_id)]
@@ -49,15 +44,15 @@ def test_ranks_fill_the_nodes_in_order_and_go_with_the_lab(lab, jobs, ask):
         follow(lab, result, deadline=1.0).raise_for_failure()
     assert ask(lab[:], "dist.get_world_size()") == [4] * 4
     lab.stop()
-    assert jobs() == []
+    assert until(lambda: jobs() == [], 60)
 
 
 def test_a_rank_that_dies_ends_the_job_and_is_named(lab, jobs):
     os.kill(lab.ranks[2].pid, signal.SIGKILL)
-    assert until(lambda: not lab.is_running(), 20)
+    assert until(lambda: not lab.is_running(), 60)
     with pytest.raises(LabError, match=r"rank 2 \(pid \d+ on \S+\) died: Killed"):
         lab.require_running()
-    assert jobs() == []
+    assert until(lambda: jobs() == [], 60)
 
 
 MEMORY_IN_USE = """
@@ -105,7 +100,7 @@ def test_nothing_is_left_after_the_kernel_is_killed(jobs):
     finally:
         kernel.kill()
         kernel.wait()
-    assert until(lambda: jobs() == [], 20)
+    assert until(lambda: jobs() == [], 60)
 
 
 def test_nothing_is_left_after_a_failed_start(jobs, monkeypatch):
@@ -113,14 +108,14 @@ def test_nothing_is_left_after_a_failed_start(jobs, monkeypatch):
     with pytest.raises(LabError, match="0 came up") as caught:
         Lab(launch.plan(2, launcher="slurm"))
     assert "Exited with exit code 1" in caught.value.found
-    assert jobs() == []
+    assert until(lambda: jobs() == [], 60)
 
 
 def test_a_full_partition_is_told_in_time(jobs, monkeypatch):
     wrapped = ["sbatch", "-N2", "-n4", "--output=/dev/null", "--job-name=full", "--wrap=sleep 100"]
     subprocess.run(wrapped, check=True, timeout=20, capture_output=True)
     running = ["squeue", "--noheader", "--format=%T"]
-    assert until(lambda: b"RUNNING" in subprocess.run(running, capture_output=True).stdout, 10)
+    assert until(lambda: b"RUNNING" in subprocess.run(running, capture_output=True).stdout, 60)
     monkeypatch.setenv(slurm.WAIT, "3")
     began = time.monotonic()
     with pytest.raises(LabError, match="no nodes came free within 3 s") as caught:
@@ -128,7 +123,7 @@ def test_a_full_partition_is_told_in_time(jobs, monkeypatch):
     took = time.monotonic() - began
     assert jobs() == ["full"] and f"{slurm.WAIT}=600" in caught.value.fix
     subprocess.run(["scancel", "--name=full"], timeout=20)
-    assert until(lambda: jobs() == [], 10)
+    assert until(lambda: jobs() == [], 60)
     load = max(1.0, os.getloadavg()[0] / os.cpu_count())
     assert took < 3 + 10 * load, took
 
@@ -155,7 +150,7 @@ def test_in_an_allocation_a_lab_is_a_step_of_it(jobs):
     asked = ["salloc", "--quiet", "-n2", "--job-name=around", sys.executable, "-c", INSIDE]
     done = subprocess.run(asked, capture_output=True, text=True, timeout=120)
     assert done.stdout.splitlines() == ["[0, 1, 2]", "['around']", "False"], done.stderr
-    assert until(lambda: jobs() == [], 10)
+    assert until(lambda: jobs() == [], 60)
 
 
 @pytest.mark.timeout(300)
@@ -174,7 +169,7 @@ def test_a_lesson_passes_unchanged(number, jobs):
     command = [sys.executable, *asked]
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stdout[-4000:]
-    assert until(lambda: jobs() == [], 20)
+    assert until(lambda: jobs() == [], 60)
 
 
 @pytest.fixture(scope="module")
@@ -239,5 +234,5 @@ def test_the_template_for_jupyterlab(jobs, tmp_path):
         assert until(lambda: re.search(r"http://localhost:\d+/lab\S*\?token=", printed()), 90), printed()
     finally:
         subprocess.run(["scancel", "--name=labkit"], timeout=20)
-    assert until(lambda: jobs() == [], 20)
+    assert until(lambda: jobs() == [], 60)
     assert [oct(p.stat().st_mode & 0o077) for p in tmp_path.glob("labkit-*.txt")] == ["0o0"]
