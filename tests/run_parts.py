@@ -149,7 +149,9 @@ PARTS: dict[str, tuple[Stage, ...]] = {
         *in_turn(Part("pythons", 35, pytest("tests", "-rs", "-m", "pythons")), PLAIN_LESSONS[1]),
     ),
     "gpu": in_turn(Part("gpu", 60, pytest("tests/gpu", "-rfE", "-m", "gpu"))),
-    "faults": in_turn(Part("faults", 6, pytest("tests/faults", NO_FUZZ, "-s", "-m", "not nightly"))),
+    "faults": in_turn(
+        Part("faults", 15, pytest("tests/faults", NO_FUZZ, "--in-time", "-s", "-m", "not nightly"))
+    ),
     "coverage": in_turn(
         measured(PURE, 4),
         measured(RANKS, 10),

@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 SHARED = Path("/dev/shm")
 LONGEST = 600.0
 """Seconds until a history is given up that neither ends nor notices that a cell does not."""
-NOTHING_LEFT = 10.0
+NOTHING_LEFT = 30.0
 """Seconds in which all that was a lab's must be gone."""
 SHRINKING = 240.0
 """Seconds spent on making a history small that fails."""

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import psutil
 from IPython.core.interactiveshell import InteractiveShell
@@ -15,15 +16,16 @@ from IPython.utils.capture import capture_output
 from labkit import LabError
 from labkit.lab.outcome import CellError
 from labkit.lab.remote import crowded
-from labkit.launch import processes, witness
+from labkit.launch import keeper, processes, witness
+from labkit.launch.runtime import RUNTIME
 
 from .histories import INTERRUPT, KILL, RANK, STOP, History, Step, Strike, start
 
-NEXT_RIGHT = 10.0
+NEXT_RIGHT = 30.0
 """Seconds in which the next right cell must be right, with new ranks if need be."""
-LONGEST = 15.0
+LONGEST = 45.0
 """Seconds in which any other cell must have ended."""
-KEEPER_BACK = 3.0
+KEEPER_BACK = 30.0
 """Seconds in which a lost keeper is replaced, before which nobody could end what the notebook leaves."""
 RIGHT_CELL = """%%px --out answers
 import torch, torch.distributed as dist
@@ -57,10 +59,22 @@ def play(history: History) -> None:
     if history.end == STOP:
         notebook.must_end_well("lab.stop()")
     if "keeper" in notebook.struck:
-        time.sleep(KEEPER_BACK * crowded())
+        deadline = time.monotonic() + KEEPER_BACK * crowded()
+        while not all(map(_is_kept, RUNTIME.iterdir())):
+            if time.monotonic() > deadline:
+                raise Broken("the lost keeper was not replaced")
+            time.sleep(0.1)
     print(history.end, flush=True)
     if history.end == KILL:
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _is_kept(folder: Path) -> bool:
+    """Whether the lab of that folder is over, or has a keeper that runs."""
+    if (folder / keeper.GONE).exists() or not keeper.all_vital_live(folder):
+        return True
+    there = [p for p in keeper.noted(folder / keeper.SELF) if processes.is_alive(p)]
+    return not all(map(processes.is_stopped, there))
 
 
 class Notebook:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 ACTIVITIES = {
     "computing": "while True:\n    sum(range(1000))",
-    "in recv": "dist.recv(torch.zeros(1), src=1 - rank)",
+    "in recv": "while rank == 0:\n    sum(range(1000))\ndist.recv(torch.zeros(1), src=0)",
     "in all_reduce": "for i in range(10**9):\n    dist.all_reduce(torch.ones(1000))",
     "waiting in all_reduce": "while rank == 0:\n    sum(range(1000))\ndist.all_reduce(torch.ones(1))",
     "in DDP backward": (

@@ -3,13 +3,12 @@
 import os
 import re
 import signal
-import threading
 import time
+from contextlib import nullcontext
 
 import pytest
 
 from labkit import LabError, launch
-from labkit.lab import remote
 from labkit.lab.cell import follow
 from labkit.lab.lab import Lab
 from labkit.lab.outcome import CellError
@@ -18,6 +17,7 @@ from labkit.launch.interrupts import interrupts_noted
 from tests.conftest import drawn
 
 from . import table, written
+from .moments import once_begun
 from .table import ACTIVITIES, CELLS, FAULTS, GLOO, IDLE, IDLE_FAULTS, ITSELF, LEAVES
 from .written import Row, first_line
 
@@ -84,7 +84,7 @@ def strike(lab, fault):
 
 
 @pytest.mark.parametrize(("fault", "doing"), list(struck_while_doing()))
-def test_fault_while_a_cell_runs(labs, fault, doing):
+def test_fault_while_a_cell_runs(labs, in_time, tmp_path, fault, doing):
     lab, struck = labs(2), []
     if "DDP" in doing:
         run(lab, "import torch._dynamo")  # DDP does on first use, and an import is never cut in two
@@ -94,59 +94,58 @@ def test_fault_while_a_cell_runs(labs, fault, doing):
         struck.append(time.monotonic())
         strike(lab, fault)
 
-    timer = threading.Timer(0.7, later)
-    timer.start()
-    with pytest.raises((CellError, LabError)) as caught:
-        run(lab, ACTIVITIES[doing])
+    with once_begun(tmp_path, later) as first, pytest.raises((CellError, LabError)) as caught:
+        run(lab, first + ACTIVITIES[doing])
     seconds = time.monotonic() - struck[0]
-    timer.join()
     assert re.search(fault.says, str(caught.value)), caught.value
-    assert seconds < fault.seconds
-    if not fault.ranks_survive:
-        assert processes.of_lab(lab_id) == []
+    assert in_time(seconds, fault.seconds)
+    deadline = time.monotonic() + 20  # even what is killed takes its time to go
+    while not fault.ranks_survive and (left := processes.of_lab(lab_id)):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.05)
     after = next_cell_runs(lab)
     assert after == ("same ranks" if fault.ranks_survive else "new ranks")
     rows.append(Row(str(fault), doing, first_line(caught.value), seconds, after))
 
 
 @pytest.mark.parametrize("fault", sample(IDLE_FAULTS))
-def test_fault_while_idle(labs, fault):
+def test_fault_while_idle(labs, in_time, fault):
     lab = labs(2)
     start = time.monotonic()
     strike(lab, fault)
     with pytest.raises(LabError, match=fault.says) as caught:
-        while time.monotonic() < start + 5:
+        while time.monotonic() < start + 60:
             run(lab, "rank")
     seconds = time.monotonic() - start
-    assert "lab.restart()" in caught.value.fix
+    assert "lab.restart()" in caught.value.fix and in_time(seconds, fault.seconds)
     rows.append(Row(str(fault), IDLE, first_line(caught.value), seconds, next_cell_runs(lab)))
 
 
 @pytest.mark.parametrize("name", sample(CELLS, len(CELLS) // 2))
-def test_cell_that_goes_wrong(labs, name):
+def test_cell_that_goes_wrong(labs, in_time, name):
     code, says = CELLS[name]
     lab, start = labs(2), time.monotonic()
     with pytest.raises((CellError, LabError)) as caught:
         run(lab, code)
     seconds = time.monotonic() - start
     assert re.search(says, str(caught.value), re.DOTALL), caught.value
-    assert seconds < 3.0
+    assert in_time(seconds, 3.0)
     rows.append(Row(name, ITSELF, first_line(caught.value), seconds, next_cell_runs(lab)))
     assert rows[-1].after == "same ranks"
 
 
 @pytest.mark.parametrize("name", sample(LEAVES))
-def test_a_rank_that_leaves(labs, name):
+def test_a_rank_that_leaves(labs, in_time, name):
     code, says = LEAVES[name]
     lab, start = labs(2), time.monotonic()
     with pytest.raises(LabError, match=rf"rank 1 .* died: .*{says}") as caught:
         run(lab, code)
     seconds = time.monotonic() - start
-    assert seconds < 3.0
+    assert in_time(seconds, 3.0)
     rows.append(Row(name, ITSELF, first_line(caught.value), seconds, next_cell_runs(lab)))
 
 
-def test_a_death_and_an_interrupt_at_once_end_in_the_death(labs):
+def test_a_death_and_an_interrupt_at_once_end_in_the_death(labs, tmp_path):
     lab = labs(2)
     vital = keeper.vital(lab._engines.folder)
 
@@ -154,11 +153,8 @@ def test_a_death_and_an_interrupt_at_once_end_in_the_death(labs):
         vital["the controller"].kill()
         os.kill(os.getpid(), signal.SIGINT)
 
-    timer = threading.Timer(0.5, strike)
-    timer.start()
-    with pytest.raises(LabError, match="the controller died"):
-        run(lab, ACTIVITIES["computing"])
-    timer.join()
+    with once_begun(tmp_path, strike) as first, pytest.raises(LabError, match="the controller died"):
+        run(lab, first + ACTIVITIES["computing"])
 
 
 QUIET = {
@@ -187,7 +183,7 @@ def gloo(spare_ranks):
 
 
 @pytest.mark.parametrize("row", sample(GLOO))
-def test_what_ends_ranks_that_wait_in_gloo(gloo, row):
+def test_what_ends_ranks_that_wait_in_gloo(gloo, in_time, tmp_path, row):
     fault, _, doing = row.partition(", ")
     code, limit = (ACTIVITIES[doing], 2.0) if doing else (CELLS[fault][0], 3.0)
     deadline = time.monotonic() + 60
@@ -200,14 +196,11 @@ def test_what_ends_ranks_that_wait_in_gloo(gloo, row):
         begun.append(time.monotonic())
         os.kill(os.getpid(), signal.SIGINT)
 
-    timer = threading.Timer(0.7, interrupt)
-    if doing:
-        timer.start()
-    with pytest.raises(CellError, match="all ranks are new and empty") as caught:
-        run(gloo, code)
+    moment = once_begun(tmp_path, interrupt) if doing else nullcontext("")
+    with moment as first, pytest.raises(CellError, match="all ranks are new and empty") as caught:
+        run(gloo, first + code)
     seconds = time.monotonic() - begun[-1]
-    crowded = max(1.0, os.getloadavg()[0] / os.cpu_count())
-    assert seconds < limit * crowded
+    assert in_time(seconds, limit)
     after = next_cell_runs(gloo)
     assert after == "same ranks" and pids != [r.pid for r in gloo.ranks], "new ones when the verdict came"
     where = f"{doing or ITSELF}, gloo"
@@ -254,11 +247,11 @@ IN_GLOO = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", IN_GLOO)
-def test_what_waits_for_ever_in_gloo_is_told(gloo, name):
+def test_what_waits_for_ever_in_gloo_is_told(gloo, in_time, name):
     code, says = IN_GLOO[name]
     run(gloo, "import torch._dynamo")  # DDP does on first use
     start = time.monotonic()
     with pytest.raises(CellError, match=says):
         run(gloo, code)
-    assert time.monotonic() - start < 20 * remote.crowded()
+    assert in_time(time.monotonic() - start, 20)
     next_cell_runs(gloo)

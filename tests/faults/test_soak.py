@@ -109,7 +109,7 @@ def test_five_labs_of_five_owners_at_once_do_not_disturb_each_other():
             assert owner.stdout.readline().split() == [str(40 + n)] * 4
         owners[0].kill()
         owners[0].wait(20)
-        deadline = time.monotonic() + 10  # the machine is full
+        deadline = time.monotonic() + 60  # the machine is full
         while processes.of_lab(names[0]):
             assert time.monotonic() < deadline
             time.sleep(0.1)
@@ -145,10 +145,11 @@ for _ in range(int(sys.argv[1])):
     lab = Lab(launch.plan(2))
     lab_id = lab._engines.lab_id
     lab.stop()
-    if not first:
-        time.sleep(1)  # a thread that waited for ranks to die may be on its way out
-        first = found(lab_id)
-    until = time.monotonic() + 2
+    while not first:  # once nothing changes: a thread that waited for ranks to die may be on its way out
+        before = found(lab_id)
+        time.sleep(2)
+        first = before if found(lab_id) == before else None
+    until = time.monotonic() + 30
     while found(lab_id) != first and time.monotonic() < until:
         time.sleep(0.05)
     print(json.dumps(found(lab_id)), flush=True)
@@ -161,7 +162,7 @@ for _ in range(int(sys.argv[1])):
 )
 def test_each_start_and_stop_leaves_the_machine_as_the_first_one_did(times):
     """In 4 MB of shared memory, where one lab has room: if any of it were left, the next would not start."""
-    done = with_shared_memory("4m", sys.executable, "-c", STARTS, str(times), seconds=times * 20)
+    done = with_shared_memory("4m", sys.executable, "-c", STARTS, str(times), seconds=min(times * 60, 7200))
     told = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(told) == times, done.stderr
     assert told == [told[0]] * times
