@@ -39,8 +39,8 @@ def barrier_of_a_sub_group_needs_only_its_members(w):
 
 @case()
 def monitored_barrier_lets_everybody_through(w):
-    dist.monitored_barrier(timeout=timedelta(seconds=10))
-    dist.monitored_barrier(timeout=timedelta(seconds=10), wait_all_ranks=True)
+    dist.monitored_barrier(timeout=timedelta(seconds=60))
+    dist.monitored_barrier(timeout=timedelta(seconds=60), wait_all_ranks=True)
 
 
 @case(gloo=False)

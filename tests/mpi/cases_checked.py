@@ -12,7 +12,7 @@ from .table import case
 from .world import World, equal, usable
 
 Op = dist.ReduceOp
-SOON = 1.0  # seconds from the last call to an error on every rank
+SOON = 15.0  # seconds to an error on every rank, on a machine that has much else to do
 
 
 def refused(w: World, odd: Callable, even: Callable, odd_rank: int | None = None, says: str = "") -> None:

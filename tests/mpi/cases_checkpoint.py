@@ -22,7 +22,7 @@ def shared_folder(w) -> Path:
     return Path(name[0])
 
 
-@case(deadline=60)
+@case(deadline=120)
 def a_sharded_tensor_comes_back(w):
     folder, mesh = shared_folder(w), init_device_mesh("cpu", (w.size,))
     whole = w.data(0, 7, 5)
@@ -33,7 +33,7 @@ def a_sharded_tensor_comes_back(w):
     assert state["step"] == 3
 
 
-@case(deadline=60)
+@case(deadline=120)
 def a_tensor_comes_back_cut_the_other_way(w):
     folder, mesh = shared_folder(w), init_device_mesh("cpu", (w.size,))
     whole = w.data(0, 6, 9)
@@ -43,7 +43,7 @@ def a_tensor_comes_back_cut_the_other_way(w):
     equal(state["t"].full_tensor(), whole)
 
 
-@case(deadline=60)
+@case(deadline=120)
 def a_sharded_model_and_its_optimiser_come_back(w):
     folder = shared_folder(w)
 

@@ -22,14 +22,14 @@ def compare_summoned(model, reference):
         same_parameters(model, reference)
 
 
-@case(deadline=40)
+@case(deadline=120)
 def fsdp1_equals_serial_training(w):
     policy = ModuleWrapPolicy({torch.nn.Linear})
     model = FullyShardedDataParallel(network(w), auto_wrap_policy=policy, device_id=torch.device("cpu"))
     compare_summoned(train(w, model), serial(w, lr=0.1))
 
 
-@case(deadline=40)
+@case(deadline=120)
 def fsdp1_with_gradients_sharded_only(w):
     model = FullyShardedDataParallel(
         network(w), sharding_strategy=ShardingStrategy.SHARD_GRAD_OP, device_id=torch.device("cpu")
@@ -45,7 +45,7 @@ def sharded(w, **options):
     return fully_shard(model, **options)
 
 
-@case(deadline=40)
+@case(deadline=120)
 def fsdp2_equals_serial_training(w):
     mesh = init_device_mesh("cpu", (w.size,))
     model = train(w, sharded(w, mesh=mesh))
@@ -53,7 +53,7 @@ def fsdp2_equals_serial_training(w):
         close(found.full_tensor().detach(), expected.detach(), rtol=1e-9, atol=1e-10)
 
 
-@case(deadline=40, gloo=False)
+@case(deadline=120, gloo=False)
 def fsdp2_in_bfloat16_stays_near(w):
     mesh = init_device_mesh("cpu", (w.size,))
     policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
@@ -67,7 +67,7 @@ def fsdp2_in_bfloat16_stays_near(w):
         close(found.grad.full_tensor(), expected.grad, rtol=0.1, atol=0.05)
 
 
-@case(sizes=(4,), deadline=40)
+@case(sizes=(4,), deadline=120)
 def fsdp2_over_two_dimensions_replicates_and_shards(w):
     mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("replicate", "shard"))
     model = train(w, sharded(w, mesh=mesh))
@@ -75,7 +75,7 @@ def fsdp2_over_two_dimensions_replicates_and_shards(w):
         close(found.full_tensor().detach(), expected.detach(), rtol=1e-9, atol=1e-10)
 
 
-@case(deadline=40)
+@case(deadline=120)
 def fsdp2_accumulates_gradients(w):
     model = sharded(w, mesh=init_device_mesh("cpu", (w.size,)))
     reference = network(w)

@@ -83,7 +83,7 @@ def a_group_can_be_named_by_its_name(w):
     equal(out, fold(torch.add, w.all(3)))
 
 
-@case(sizes=(2,), deadline=90)
+@case(sizes=(2,), deadline=120)
 def a_compiled_function_may_hold_a_collective(w):
     """The eager back end needs no compiler on the machine; what counts is that the call is traced."""
 

@@ -139,7 +139,7 @@ def a_group_has_a_name_and_a_description(w):
     assert dist.get_process_group_ranks(group) == list(range(w.size))
 
 
-@case(deadline=40)
+@case(deadline=120)
 def groups_are_made_and_ended_again_and_again(w):
     for i in range(30):
         group = dist.new_group(list(range(w.size)))

@@ -5,8 +5,8 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
-from statistics import median
 
 import torch
 import torch.distributed as dist
@@ -15,16 +15,16 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
 
 from .table import case
-from .world import World, usable
+from .world import World, interrupt_of_a_wait, usable
 
-AT_ONCE = 0.2  # seconds from the signal to the exception
-HELD_UP = 1.0  # the same where a busy machine did not let the process run
+AT_ONCE = 0.2  # seconds from the signal to the exception; most often less than a thousandth
+HELD_UP = 15.0  # the same where a busy machine did not let the process run
 
 
-def interrupted(w: World, block: Callable[[], object], after: float = 0.15, apart: float = 0.0) -> float:
+def interrupted(w: World, block: Callable[[], object], after: float = 0.15, meet: str = "") -> float:
     """Block, get SIGINT, be out of it; recover together; the group works. The seconds that it took.
 
-    Nobody recovers before the signals of all have come, if they come at most `apart` seconds apart.
+    Nobody recovers before the signals of all have come, if they `meet` under a name of this round's.
     """
     from labkit.mpi import recover
 
@@ -43,7 +43,8 @@ def interrupted(w: World, block: Callable[[], object], after: float = 0.15, apar
     else:
         timer.cancel()
         raise AssertionError("the call ended before it was interrupted")
-    time.sleep(apart)
+    if meet:
+        w.meet(meet)
     recover()
     usable(w)
     return took
@@ -96,9 +97,10 @@ FOUR = (in_recv, in_all_reduce, in_barrier, in_backward)
 
 def at_once(seconds: list[float]) -> str:
     """Check how long the exceptions took; what the report of the case says of it."""
-    typical, longest = median(seconds), max(seconds)
-    assert typical < AT_ONCE and longest < HELD_UP, seconds
-    return f"{typical * 1e3:.1f} ms, at most {longest * 1e3:.1f} ms, of {len(seconds)}"
+    # The shortest: a wait that looks for signals too seldom is late each time, a busy machine now and then.
+    shortest, longest = min(seconds), max(seconds)
+    assert shortest < AT_ONCE and longest < HELD_UP, seconds
+    return f"{shortest * 1e3:.1f} to {longest * 1e3:.1f} ms, of {len(seconds)}"
 
 
 def rounds(w: World, where: Callable, count: int) -> str:
@@ -128,19 +130,19 @@ def ddp_backward_can_be_interrupted(w):
 @case(gloo=False)
 def a_large_send_can_be_interrupted(w):
     # With Intel MPI a rank that recovers may take its neighbour's message in, whose send then ends.
-    return at_once([interrupted(w, in_large_send(w, i), apart=0.2) for i in range(2)])
+    return at_once([interrupted(w, in_large_send(w, i), meet=f"round {i}") for i in range(4)])
 
 
 @case(gloo=False)
 def the_wait_of_asynchronous_work_can_be_interrupted(w):
-    return rounds(w, in_wait_of_asynchronous_work, 2)
+    return rounds(w, in_wait_of_asynchronous_work, 4)
 
 
 @case(gloo=False)
 def functional_collectives_can_be_interrupted(w):
     # The first one loads and registers, in C, what no signal stops: what is timed is the wait.
     f.wait_tensor(f.all_reduce(torch.ones(9), "sum", dist.group.WORLD))
-    return rounds(w, in_functional_wait, 2)
+    return rounds(w, in_functional_wait, 4)
 
 
 @case(gloo=False, deadline=120)
@@ -148,7 +150,7 @@ def fifty_interrupts_in_a_row(w):
     return at_once([interrupted(w, FOUR[i % 4](w, i), after=0.03) for i in range(50)])
 
 
-@case(gloo=False, deadline=400, nightly=True)
+@case(gloo=False, deadline=1200, nightly=True)
 def fifty_interrupts_in_a_row_of_each_kind(w):
     return at_once([interrupted(w, where(w, i), after=0.03) for where in FOUR for i in range(50)])
 
@@ -156,12 +158,8 @@ def fifty_interrupts_in_a_row_of_each_kind(w):
 @case(gloo=False)
 def an_interrupted_recv_leaves_the_group_as_it_was(w):
     """A receive can be taken back, so nothing needs to be recovered."""
-    timer = threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT))
-    timer.start()
-    try:
+    with suppress(KeyboardInterrupt), interrupt_of_a_wait():
         dist.recv(torch.empty(4), w.next)
-    except KeyboardInterrupt:
-        pass
     usable(w)
 
 
@@ -169,7 +167,7 @@ def an_interrupted_recv_leaves_the_group_as_it_was(w):
 def after_an_interrupt_all_ranks_count_alike(w):
     """One rank was never in the call that the others gave up: what is numbered must match again."""
     interrupted(w, in_all_reduce(w, 1))
-    dist.monitored_barrier(timeout=timedelta(seconds=5))
+    dist.monitored_barrier(timeout=timedelta(seconds=60))
     counts = [None] * w.size
     dist.all_gather_object(counts, dist.group.WORLD.sequence)
     assert len(set(counts)) == 1, counts
@@ -183,12 +181,8 @@ def an_interrupt_of_one_rank_taints_only_its_own_group(w):
     group = dist.new_group([0, 1])
     dist.barrier()
     if w.rank == 0:
-        timer = threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT))
-        timer.start()
-        try:
+        with suppress(KeyboardInterrupt), interrupt_of_a_wait():
             dist.all_reduce(torch.ones(3), group=group)
-        except KeyboardInterrupt:
-            pass
         try:
             dist.all_reduce(torch.ones(3), group=group)
         except TaintedError as error:

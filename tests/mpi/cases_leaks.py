@@ -90,17 +90,17 @@ def groups(w: World) -> Callable[[int], object]:
     return turn
 
 
-@case(gloo=False, sizes=(2,), deadline=60)
+@case(gloo=False, sizes=(2,), deadline=120)
 def a_thousand_collectives_leave_nothing(w):
     return flat(w, collectives(w), 1000)
 
 
-@case(gloo=False, sizes=(2,), deadline=60)
+@case(gloo=False, sizes=(2,), deadline=120)
 def a_hundred_interrupts_of_a_recv_leave_nothing(w):
     return flat(w, interrupt_of_recv(w), 100)
 
 
-@case(gloo=False, sizes=(2,), deadline=60)
+@case(gloo=False, sizes=(2,), deadline=120)
 def twenty_sub_groups_leave_nothing(w):
     return flat(w, groups(w), 20)
 

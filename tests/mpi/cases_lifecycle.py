@@ -17,7 +17,7 @@ def the_group_says_what_it_is(w):
     assert dist.group.WORLD.size() == w.size and dist.group.WORLD.rank() == w.rank
 
 
-@case(gloo=False, deadline=60)
+@case(gloo=False, deadline=120)
 def destroy_and_init_again(w):
     for _ in range(5):
         dist.destroy_process_group()

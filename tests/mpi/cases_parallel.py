@@ -32,7 +32,7 @@ class Block(nn.Module):
         return self.down(torch.relu(self.up(x)))
 
 
-@case(deadline=40)
+@case(deadline=120)
 def columns_then_rows_equal_the_whole_layer(w):
     mesh = init_device_mesh("cpu", (w.size,))
     x = w.data(0, 5, 12, dtype=torch.float64)
@@ -45,7 +45,7 @@ def columns_then_rows_equal_the_whole_layer(w):
     close(model.down.weight.grad.full_tensor(), reference.down.weight.grad)
 
 
-@case(deadline=40)
+@case(deadline=120)
 def sequence_parallel_norm(w):
     mesh = init_device_mesh("cpu", (w.size,))
     norm, reference = nn.LayerNorm(12).double(), nn.LayerNorm(12).double()
@@ -57,7 +57,7 @@ def sequence_parallel_norm(w):
     close(out.full_tensor(), reference(x))
 
 
-@case(deadline=40)
+@case(deadline=120)
 def a_loss_over_sharded_classes(w):
     from torch.distributed.tensor import distribute_tensor
 
@@ -72,7 +72,7 @@ def a_loss_over_sharded_classes(w):
     close(loss.full_tensor().detach(), expected)
 
 
-@case(sizes=(4,), deadline=60)
+@case(sizes=(4,), deadline=120)
 def tensor_and_data_parallel_together(w):
     mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("data", "tensor"))
     model, reference = Block(), Block()
@@ -87,7 +87,7 @@ def tensor_and_data_parallel_together(w):
     close(model.up.weight.grad.full_tensor(), reference.up.weight.grad)
 
 
-@case(deadline=40)
+@case(deadline=120)
 def zero_shards_the_optimiser_and_changes_nothing(w):
     model = DDP(network(w))
     optimiser = ZeroRedundancyOptimizer(model.parameters(), torch.optim.Adam, lr=0.01)
@@ -101,7 +101,7 @@ def zero_shards_the_optimiser_and_changes_nothing(w):
         assert len(optimiser.state_dict()["state"]) == len(list(model.parameters()))
 
 
-@case(deadline=40)
+@case(deadline=120)
 def zero_with_parameters_as_views_of_buckets(w):
     model = DDP(network(w))
     optimiser = ZeroRedundancyOptimizer(

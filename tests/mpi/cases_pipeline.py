@@ -39,16 +39,16 @@ def pipeline(w, schedule, stages_per_rank=1):
         close(torch.stack(losses).mean().detach(), loss(whole(x), y).detach())
 
 
-@case(deadline=40)
+@case(deadline=120)
 def gpipe(w):
     pipeline(w, ScheduleGPipe)
 
 
-@case(deadline=40)
+@case(deadline=120)
 def one_forward_one_backward(w):
     pipeline(w, Schedule1F1B)
 
 
-@case(sizes=(2, 4), deadline=40)
+@case(sizes=(2, 4), deadline=120)
 def interleaved_stages(w):
     pipeline(w, ScheduleInterleaved1F1B, stages_per_rank=2)

@@ -1,15 +1,13 @@
 """recover(): however many ranks gave one up, and wherever, the next on all ranks makes all usable."""
 
-import os
-import signal
-import threading
 import time
+from contextlib import suppress
 
 import torch
 import torch.distributed as dist
 
 from .table import case
-from .world import World, usable
+from .world import World, interrupt_of_a_wait, usable
 
 
 def given_up(seconds: float) -> str:
@@ -20,7 +18,7 @@ def given_up(seconds: float) -> str:
     try:
         recover(timeout=seconds)
     except RuntimeError as error:
-        assert time.monotonic() - began < seconds + 1.0
+        assert time.monotonic() - began < seconds + 15.0
         return str(error)
     raise AssertionError("not all ranks called it, yet it ended")
 
@@ -57,9 +55,9 @@ def one_rank_was_interrupted_in_it(w):
     from labkit.mpi import recover
 
     if w.rank == 0:
-        threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
         try:
-            recover()
+            with interrupt_of_a_wait():
+                recover()
         except KeyboardInterrupt:
             pass
         else:
@@ -76,12 +74,8 @@ def groups_are_made_after_one_that_some_ranks_never_made(w: World):
 
     for round_ in range(3):
         if w.rank == round_ % w.size:
-            timer = threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT))
-            timer.start()
-            try:
+            with suppress(KeyboardInterrupt), interrupt_of_a_wait():
                 dist.new_group()
-            except KeyboardInterrupt:
-                pass
         recover()
         group = dist.new_group()
         t = torch.ones(1)

@@ -68,7 +68,7 @@ def start(ranks: int, argv: list[str], output: Path, **extra: str) -> subprocess
         )
 
 
-def end(process: subprocess.Popen, grace: float = 3.0) -> None:
+def end(process: subprocess.Popen, grace: float = 30.0) -> None:
     """TERM lets mpiexec end its ranks, which it started in sessions of their own; KILL follows."""
     for sign, wait in ((signal.SIGTERM, grace), (signal.SIGKILL, grace)):
         if process.poll() is not None:

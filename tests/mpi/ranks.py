@@ -129,12 +129,12 @@ def main(path: str) -> None:
             time.sleep(1.0)  # others may be about to say what they saw
             os._exit(FAILED)
         try:
-            together(store, name, plan.size, table[name].deadline + 5 if passed else 15)
+            together(store, name, plan.size, table[name].deadline + 5 if passed else 60)
         except RuntimeError:  # some rank is still in it, and will be
             os._exit(FAILED)
     if dist.is_initialized():
         dist.destroy_process_group()
-    together(store, "end", plan.size, 30)
+    together(store, "end", plan.size, 60)
     reporter.line(end=True)
 
 

@@ -54,7 +54,7 @@ CASES: dict[str, Case] = {}
 
 def case(
     sizes: tuple[int, ...] = (2, 3, 4),
-    deadline: float = 20.0,
+    deadline: float = 60.0,
     gloo: bool = True,
     checked: bool | None = None,
     nightly: bool = False,

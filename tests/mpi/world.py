@@ -1,9 +1,15 @@
 """What a case is given: who it is, and fresh data that every rank can compute for every other rank."""
 
+import os
+import signal
+import threading
+import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
@@ -67,6 +73,45 @@ class World:
     def number(self, low: int, high: int, *salt) -> int:
         """A fresh number in [low, high), the same on every rank."""
         return int(torch.randint(low, high, (1,), generator=self.generator("number", salt)))
+
+    def tell(self, what: str) -> None:
+        """Let other ranks know, by a way that is not the backend's."""
+        Path(self.folder, f"{self.case} {what}").touch()
+
+    def hear(self, *whats: str, seconds: float = 45.0) -> None:
+        """Wait until ranks have told all of these."""
+        deadline = time.monotonic() + seconds
+        while not all(Path(self.folder, f"{self.case} {what}").exists() for what in whats):
+            assert time.monotonic() < deadline, whats
+            time.sleep(0.01)
+
+    def meet(self, what: str) -> None:
+        """Wait until every rank has come here."""
+        self.tell(f"{what} {self.rank}")
+        self.hear(*(f"{what} {rank}" for rank in range(self.size)))
+
+
+@contextmanager
+def interrupt_of_a_wait(after: float = 0.1) -> Iterator[None]:
+    """SIGINT once the main thread has waited in the backend for that long, however late it comes to wait."""
+    from labkit.mpi import status
+
+    left = threading.Event()
+
+    def strike() -> None:
+        while status() is None:
+            if left.wait(0.01):
+                return
+        if not left.wait(after):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=strike)
+    thread.start()
+    try:
+        yield
+    finally:
+        left.set()
+        thread.join()
 
 
 def equal(found: torch.Tensor, expected: torch.Tensor) -> None:
