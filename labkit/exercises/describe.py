@@ -94,6 +94,8 @@ class Exercise:
     """Parameters whose values the function is to change; of a module its weights, never its gradients."""
     use: Callable[[Any, tuple], Any] = called
     """How a rank uses what the learner wrote, where that is a class, or what only a server does."""
+    calls: int = 1
+    """How often `use` calls it, each time alike; limits are of what one call takes."""
 
     @property
     def name(self) -> str:

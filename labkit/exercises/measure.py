@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from labkit.exercises.describe import Answers, Exercise
+from labkit.exercises.describe import Answers, Exercise, Limit
 from labkit.trace import COMPUTE, Trace
 from labkit.trace.chains import MESSAGE
 
@@ -74,10 +74,16 @@ MEASURES = {
 }
 
 
+def _amount(exercise: Exercise, limit: Limit, trace: Trace, runs: list[Run]) -> float:
+    """What one call used of it."""
+    amount = MEASURES[limit.measure].of(trace, runs)
+    return amount if limit.measure in ("memory", "time") else amount / exercise.calls
+
+
 def over(exercise: Exercise, answers: Answers, trace: Trace, runs: list[Run]) -> str:
     """What is above its limit, in a sentence, or ""."""
     for limit in exercise.limits:
-        amount, most = MEASURES[limit.measure].of(trace, runs), limit.most(answers.arguments)
+        amount, most = _amount(exercise, limit, trace, runs), limit.most(answers.arguments)
         if amount > most:
             return f"{MEASURES[limit.measure].unit} {number(amount)}, limit {number(most)}\n{limit.why}"
     return ""
@@ -87,7 +93,7 @@ def under(exercise: Exercise, answers: Answers, trace: Trace, runs: list[Run]) -
     """Of what too little was used for the work to have been done, in a sentence, or ""."""
     for limit in exercise.limits:
         least = limit.least(answers.arguments) if limit.least else 0
-        amount = MEASURES[limit.measure].of(trace, runs)
+        amount = _amount(exercise, limit, trace, runs)
         if amount < least:
             unit = MEASURES[limit.measure].unit
             return f"{unit} {number(amount)}, needed are {number(least)}\n{limit.too_little}"
@@ -113,7 +119,7 @@ def changed(runs: list[Run]) -> str:
 def used(exercise: Exercise, answers: Answers, trace: Trace, runs: list[Run]) -> str:
     """What was used of each limit: "messages in all 4 (limit 4)"."""
     return ", ".join(
-        f"{MEASURES[limit.measure].unit} {number(MEASURES[limit.measure].of(trace, runs))} "
+        f"{MEASURES[limit.measure].unit} {number(_amount(exercise, limit, trace, runs))} "
         f"(limit {number(limit.most(answers.arguments))})"
         for limit in exercise.limits
     )

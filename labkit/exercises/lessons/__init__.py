@@ -4,6 +4,7 @@ lesson_NN   what lesson NN asks, one file each
 cuts        how a learner cuts layers into stages
 slots       the slots of a pipeline that a learner returned
 networks    networks drawn for a check
+notices     what ranks tell one another beside the learner's calls
 bandwidth   from which bandwidth on it pays
 replicas    replicas that start equal and step alike
 epoch       an epoch of synchronous SGD

@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from itertools import combinations
+from typing import Any
 
 from labkit.exercises.describe import Answers, Arguments, Exercise, Limit
 from labkit.exercises.judge import close, compare, show
 from labkit.exercises.lazy_torch import torch
+from labkit.exercises.lessons import notices
 
-LATE = 0.3
+LATE = 1.0
 """Seconds that the late rank sleeps: long against the others' messages."""
+MEET = 5.0
+"""Seconds in which all ranks come to begin together: who is late for want of a core is not the late one."""
 
 
 def _vectors(generator: torch.Generator, size: int) -> Arguments:
     late = int(torch.randint(1, size, (), generator=generator))
-    return [(torch.randn(5, generator=generator), size - 2, late, LATE) for _ in range(size)]
+    seed = generator.initial_seed()
+    return [(torch.randn(5, generator=generator), size - 2, late, LATE, seed) for _ in range(size)]
+
+
+def _together(first_mean: Callable[..., Any], arguments: tuple) -> Any:
+    """The late rank's sleep counts from the same moment for all."""
+    *given, seed = arguments
+    notices.meet(notices.run_of("first_mean", seed), MEET)
+    return first_mean(*given)
 
 
 def _judge_first(answers: Answers) -> str:
     """Who comes first is left to chance, but for the late one, who comes last."""
-    _, needed, late, _ = answers.arguments[0]
+    _, needed, late, *_ = answers.arguments[0]
     mine, found = [arguments[0] for arguments in answers.arguments], answers.found[0]
     workers = [rank for rank in range(1, answers.size) if rank != late]
     if any(close(found, _mean(mine, group)) for group in combinations(workers, needed)):
@@ -74,6 +86,7 @@ def first_mean(mine, needed, late, seconds):
         "Add up the first `needed`, and let the others lie. Divide by `needed`.",
     ),
     given=_vectors,
+    use=_together,
     judge=_judge_first,
     sizes=(3, 4),
     limits=(

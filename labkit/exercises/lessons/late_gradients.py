@@ -8,30 +8,42 @@ from typing import TYPE_CHECKING, Any
 from labkit.exercises.describe import Answers, Arguments, Exercise, Limit
 from labkit.exercises.judge import show
 from labkit.exercises.lazy_torch import torch
+from labkit.exercises.lessons import notices
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-UPDATES, QUICK, LATE = 12, 0.004, 0.06
-"""Updates; seconds of a gradient; and those of the late worker's first one."""
+UPDATES, QUICK, LATE = 24, 0.004, 2.0
+"""Updates; seconds of a gradient; and how long the late worker and the server wait for each other at most."""
+UNDER_WAY, AWAITED = UPDATES // 8, UPDATES // 4
+"""After how many updates the late worker's first gradient may leave, and after how many it is waited for."""
 
 
 class Step:
-    """Adds 1 to the weights, so that they are the number of updates; keeps the gradients that it got."""
+    """Adds 1 to the weights, so that they are the number of updates; keeps the gradients that it got.
 
-    def __init__(self) -> None:
+    It sees to it that the late gradient comes in the middle, however fast server and workers are.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.seed, self.run = seed, ""
         self.seen: list[float] = []
 
     def __call__(self, weights: torch.Tensor, gradient: torch.Tensor, staleness: int) -> None:
         self.seen.append(gradient.mean().item())
         weights += 1
+        if len(self.seen) == UNDER_WAY:
+            notices.tell(f"{self.run}/under way")
+        elif len(self.seen) == AWAITED:
+            notices.heard(f"{self.run}/late", seconds=LATE)
 
 
 def _one_is_late(generator: torch.Generator, size: int) -> Arguments:
     """All workers but one are waited for; who is late is drawn, and so is the number of weights."""
     late = int(torch.randint(1, size, (), generator=generator))
     n = int(torch.randint(3, 9, (), generator=generator))
-    return [(torch.zeros(n), UPDATES, size - 2, Step(), late) for _ in range(size)]
+    seed = generator.initial_seed()
+    return [(torch.zeros(n), UPDATES, size - 2, Step(seed), late) for _ in range(size)]
 
 
 def _use(serve: Callable[..., Any], arguments: tuple) -> Any:
@@ -39,13 +51,19 @@ def _use(serve: Callable[..., Any], arguments: tuple) -> Any:
     from labkit.algorithms import work
 
     weights, updates, needed, step, late = arguments
+    step.run = notices.run_of("serve_fresh", step.seed)
     rank = torch.distributed.get_rank()
     if rank == 0:
         return serve(weights, updates, needed, step)
-    waits = iter([LATE] if rank == late else [])
+    is_late = rank == late
 
     def gradient(weights: torch.Tensor) -> torch.Tensor:
-        time.sleep(next(waits, QUICK))
+        nonlocal is_late
+        if is_late:
+            notices.heard(f"{step.run}/under way", seconds=LATE)
+            notices.tell(f"{step.run}/late")
+            is_late = False
+        time.sleep(QUICK)
         return weights
 
     return work(gradient, len(weights))

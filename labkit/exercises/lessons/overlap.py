@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from functools import partial
 from typing import Any
 
 from labkit.exercises.describe import Answers, Arguments, Exercise, Limit
 from labkit.exercises.judge import Mistake, compare, everywhere
 from labkit.exercises.lazy_torch import torch
+from labkit.exercises.lessons import notices
 from labkit.exercises.lessons.networks import linear
 
-LATE = 3.0
+LATE = 6.0
 """Seconds after which the late rank goes backward even if the others have not come to the first layer."""
 BUCKETS = 3
 
@@ -47,24 +47,17 @@ def _loss(layers: list[torch.nn.Linear], x: torch.Tensor, seed: int, is_late: bo
 def _enter(seen: dict[str, Any], seed: int, is_late: bool, gradient: torch.Tensor) -> None:
     if not torch.distributed.is_initialized():  # the judge goes backward in the notebook
         return
-    seen.update(before=_begun(), place=f"labkit/{seed}/{_begun()}")
+    seen.update(before=_begun(), place=f"{seed}/{_begun()}")
     if is_late:
         rank, size = torch.distributed.get_rank(), torch.distributed.get_world_size()
         others = [f"{seen['place']}/{r}" for r in range(size) if r != rank]
-        until = time.monotonic() + LATE
-        while not (come := _store().check(others)) and time.monotonic() < until:
-            time.sleep(0.01)
-        seen["stood_still"] = not come
+        seen["stood_still"] = not notices.heard(*others, seconds=LATE)
 
 
 def _arrive(seen: dict[str, Any], gradient: torch.Tensor) -> None:
     if torch.distributed.is_initialized():
         seen["begun"] = _begun() - seen["before"]
-        _store().set(f"{seen['place']}/{torch.distributed.get_rank()}", "here")
-
-
-def _store() -> torch.distributed.Store:
-    return torch.distributed.distributed_c10d._get_default_store()
+        notices.tell(f"{seen['place']}/{torch.distributed.get_rank()}")
 
 
 def _given(generator: torch.Generator, size: int) -> Arguments:
