@@ -5,10 +5,13 @@ test` runs a part of those, drawn by their names, so that all sizes and rows com
 carry the marker `slow` and run in `make test-all`.
 """
 
+import io
+import logging
 import os
 import zlib
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -118,6 +121,25 @@ def ask():
         return view["answer"]
 
     return ask
+
+
+@pytest.fixture
+def analysed():
+    """`analysed(folder)`: what PyTorch's analyser says of Flight Recorder dumps, unchanged."""
+    from torch.distributed.flight_recorder import fr_trace
+    from torch.distributed.flight_recorder.components.fr_logger import FlightRecorderLogger
+
+    said = io.StringIO()
+    handler = logging.StreamHandler(said)
+    logger = FlightRecorderLogger().logger
+    logger.addHandler(handler)
+
+    def analysed(folder: Path) -> str:
+        fr_trace.main([str(folder), "-p", "rank_"])
+        return said.getvalue()
+
+    yield analysed
+    logger.removeHandler(handler)
 
 
 @pytest.fixture(params=[1, 2, 3, 4], ids=lambda n: f"{n}ranks")

@@ -11,10 +11,11 @@ from labkit.lab import remote
 from labkit.lab.conversation import Conversation
 from labkit.lab.diagnosis import Diagnosis, Watch
 from labkit.lab.display.said import Said, whereabouts
+from labkit.lab.history import History, replay
 from labkit.lab.mending import NEW, Mendable, all_received, settled
 from labkit.lab.outcome import Outcome, gather
 from labkit.lab.remote import Reachable
-from labkit.rank.protocol import ABSENT, COMPUTING, FINISHED, RAISED, WAITING, State, ranks
+from labkit.rank.protocol import ABSENT, COMPUTING, FINISHED, RAISED, WAITING, Memory, State, ranks
 
 LOOK_AFTER = 0.25
 """Seconds between two looks at what the ranks do; a shorter cell is never looked at."""
@@ -48,23 +49,36 @@ def follow(
         said = gather(result)
         if any(s.failure and s.failure.is_interrupt() for s in said):  # by whoever has taken the ranks?
             lab.require_running()
+        history = _history(lab, said) if any(s.failure for s in said) else None
         if not keep_pending:
-            return all_received(lab, settled(lab, Outcome(said)))
+            return all_received(lab, settled(lab, Outcome(said, history=history)))
         kept = [replace(s.left, under_way=False, dropped=(), balance=0) for s in said]
-        return settled(lab, Outcome(tuple(map(lambda s, left: replace(s, left=left), said, kept))))
+        said = tuple(map(lambda s, left: replace(s, left=left), said, kept))
+        return settled(lab, Outcome(said, history=history))
 
 
 def _stopped(lab: Mendable, result: AsyncResult, stop: Diagnosis) -> Outcome:
     """End a cell early, and have ranks that can be used, the same or new ones."""
+    history = _history(lab, gather(result))
     _bring_back(lab, result, stop.stuck)
     said = tuple(s for s in gather(result) if s.done)
     where = "" if stop.stuck else whereabouts(said)
     stopped = "\n".join(filter(None, [stop.sentence, where]))
     lost = sorted(set(result._targets) - {s.rank for s in said})
     if not lost:
-        return settled(lab, Outcome(said, stopped))
+        return settled(lab, Outcome(said, stopped, history=history))
     lab.restart()
-    return Outcome(said, stopped, after=f"{ranks(lost)} could not be brought back: {NEW}")
+    return Outcome(said, stopped, after=f"{ranks(lost)} could not be brought back: {NEW}", history=history)
+
+
+def _history(lab: Reachable, said: tuple[Said, ...]) -> History | None:
+    """How the cell came to where it is; None if some rank cannot tell now."""
+    memories = remote.ask_memories(lab, [r.rank for r in lab.ranks])
+    ended = states(lab, said)
+    if len(memories) < len(ended):
+        return None
+    here = [m if s.doing != ABSENT else Memory() for m, s in zip(memories, ended, strict=True)]
+    return replay(here, ended)
 
 
 def _wait(

@@ -101,13 +101,13 @@ def _can_end(s: State, by_rank: dict[int, State], live: set[int]) -> bool:
 
 def _meets(s: State, peer: State | None) -> bool:
     """Whether a send and a receive match, so that they are only on their way."""
-    if peer is None or peer.doing != WAITING or not _tags_meet(s.tag, peer.tag) or s.group != peer.group:
+    if peer is None or peer.doing != WAITING or not tags_meet(s.tag, peer.tag) or s.group != peer.group:
         return False
     opposite = RECEIVES if s.verb in SENDS else SENDS
     return peer.verb in opposite and (not peer.peers or s.rank in peer.peers)
 
 
-def _tags_meet(one: int, other: int) -> bool:
+def tags_meet(one: int, other: int) -> bool:
     return one == other or ANY_TAG in (one, other)
 
 

@@ -4,8 +4,10 @@ from dataclasses import dataclass
 
 from IPython.display import display
 
+from labkit import LabError
 from labkit.lab.display.live import Live
 from labkit.lab.display.said import text
+from labkit.lab.history import History
 from labkit.lab.outcome import CellError, Outcome
 from labkit.trace import Trace
 
@@ -18,6 +20,14 @@ class Last:
 
     trace: Trace | None = None
     outcome: Outcome | None = None
+
+    @property
+    def history(self) -> History:
+        """How the last cell came to its error or its deadlock, step by step. LabError if it ended well."""
+        if self.outcome is None or self.outcome.history is None:
+            found = NONE if self.outcome is None else "the last cell ended well, or its ranks are gone"
+            raise LabError("lab.last.history", found, "ask after a cell that ended in a deadlock or an error")
+        return self.outcome.history
 
     def __repr__(self) -> str:
         if self.outcome is None:

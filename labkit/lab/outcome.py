@@ -8,6 +8,7 @@ from ipyparallel.error import RemoteError
 
 from labkit.lab.display import redrawn
 from labkit.lab.display.said import Failure, Said, failures
+from labkit.lab.history import History
 from labkit.rank.protocol import LEFT, Left, cut
 
 
@@ -26,7 +27,8 @@ class CellError(Exception):
 class Outcome:
     """How a cell ended. `stopped` says why it was ended early, `after` what that did to the ranks.
 
-    `left` is what it left under way, `notes` what else the learner should know.
+    `left` is what it left under way, `notes` what else the learner should know, `history` how it came to
+    that, of a cell that did not end well.
     """
 
     said: tuple[Said, ...]
@@ -34,6 +36,7 @@ class Outcome:
     left: str = ""
     after: str = ""
     notes: str = ""
+    history: History | None = None
 
     def raise_for_failure(self) -> None:
         """CellError if the cell was stopped, any rank raised, or something could not end."""

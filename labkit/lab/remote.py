@@ -20,7 +20,7 @@ from labkit.launch import Plan, keeper
 from labkit.launch.engines import connected
 from labkit.launch.interrupts import interrupts_held
 from labkit.launch.ranks import Rank
-from labkit.rank.protocol import State, cut, ranks
+from labkit.rank.protocol import Memory, State, cut, ranks
 
 CALL_DEADLINE = 30.0
 """Seconds within which idle ranks do what labkit itself asks of them."""
@@ -170,15 +170,25 @@ def ask_states(lab: Reachable, targets: list[int], timeout: float = 1.0) -> dict
     return _states(lab.client, targets, timeout)
 
 
+def ask_memories(lab: Reachable, targets: list[int], timeout: float = 1.0) -> list[Memory]:
+    """What these ranks have called in their cell, in order; empty if they do not all answer in time."""
+    told = _asked(lab.client, targets, "labkit_history_request", timeout)
+    return [Memory.of(content["history"]) for content in told]
+
+
 def _states(client: ipp.Client, targets: list[int], timeout: float) -> dict[int, State]:
+    told = _asked(client, targets, "labkit_state_request", timeout)
+    states = [State.of(content["state"]) for content in told]
+    return {state.rank: state for state in states}
+
+
+def _asked(client: ipp.Client, targets: list[int], request: str, timeout: float) -> list[dict[str, Any]]:
+    """What the control threads of these ranks answer; empty if not all do in time."""
     if not targets:
-        return {}
-    asked = client._send_control_request(targets, "labkit_state_request", {}, block=False)
+        return []
+    asked = client._send_control_request(targets, request, {}, block=False)
     wait([asked], timeout)  # `asked.result(timeout)` raises a TimeoutError of its own before Python 3.11
-    if not asked.done():
-        return {}
-    told = [State.of(reply["content"]["state"]) for reply in asked.result()]
-    return {state.rank: state for state in told}
+    return [reply["content"] for reply in asked.result()] if asked.done() else []
 
 
 def tell_debugger(lab: Reachable, targets: Collection[int], command: str) -> None:

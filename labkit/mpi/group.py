@@ -14,6 +14,7 @@ from labkit.mpi.lifecycle import Lifecycle
 from labkit.mpi.messages import slow_link
 from labkit.mpi.progress import deferred, progress
 from labkit.mpi.record import record
+from labkit.mpi.record.history import remember
 from labkit.mpi.record.position import position_above
 from labkit.mpi.repair.agreement import Agreement
 from labkit.mpi.wire.parts import Plan, Step
@@ -68,6 +69,7 @@ class Group(Lifecycle):
             with progress:
                 self.sequence += 1
                 call.sequence = self.sequence
+                remember(call)
                 if self.world.checked:
                     # Found here, since an asynchronous call is checked far from its line.
                     call.where = call.where or position_above(*COLLECTIVE)
@@ -99,6 +101,7 @@ class Group(Lifecycle):
         self.refuse_if_tainted(work.call)
         if isinstance(work, Receive):
             work.message = step
+        remember(work.call)
         if not self.world.checked:
             self.world.sent_more += -1 if isinstance(work, Receive) else 1
         if record.records is not None:

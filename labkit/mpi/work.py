@@ -11,6 +11,7 @@ import torch
 from labkit.mpi.errors import DeadlineError
 from labkit.mpi.progress import UnderWay
 from labkit.mpi.record import record
+from labkit.mpi.record.history import remember
 from labkit.mpi.wire.parts import Plan, Step
 from labkit.mpi.wire.runtime import MPI
 from labkit.mpi.wire.waiting import deferred_interrupts, wait_until
@@ -31,6 +32,7 @@ class Work(UnderWay):
         """Block until done. KeyboardInterrupt, DeadlineError and MismatchError come out of here."""
         if self.watch is not None:
             self.watch.end()
+        remember(self.call)
         if not self.done:
             if self.recorded and self.call.waited is None:
                 record.wait(self.call)
@@ -117,6 +119,6 @@ class Receive(Work):
 
     def finish(self) -> None:
         super().finish()
-        if self.recorded:
+        if self.recorded or len(self.call.ranks) > 1:
             place = self.received.Get_source()
             self.call.source = self.group.ranks[place] if place >= 0 else None

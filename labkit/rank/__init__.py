@@ -17,6 +17,7 @@ tracebacks       a short traceback
 debugger         pdb at breakpoint() or at an error, with the notebook as its keyboard
 digest           what is compared of a value, in place of the data
 recording        this rank's part of a trace
+history          what it has called in its cell
 clocks           how far its clock is from rank 0's
 other_backends   what gloo and NCCL do, recorded
 """

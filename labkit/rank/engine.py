@@ -20,7 +20,7 @@ from ipyparallel.engine.app import IPEngine
 from ipyparallel.serialize.canning import can_map
 
 from labkit import LabError
-from labkit.rank import cells, debugger, displays, help, interrupts, leftovers, state, tracebacks
+from labkit.rank import cells, debugger, displays, help, history, interrupts, leftovers, state, tracebacks
 from labkit.rank.protocol import STOPPED
 from labkit.rank.world import (
     face_the_notebook,
@@ -46,6 +46,7 @@ class RankEngine(IPEngine):
     """An ipyparallel engine whose namespace holds what a lesson needs and nothing else.
 
     Its control thread answers while a cell runs: `labkit_state_request` with what this rank does,
+    `labkit_history_request` with what it has called,
     `labkit_interrupt_request` with a SIGINT to itself, which also ranks on other hosts can be sent,
     `labkit_debug_request` by a command for pdb, and between cells `labkit_help_request` with what names
     stand for.
@@ -65,6 +66,7 @@ class RankEngine(IPEngine):
         gc.enable()
         interrupts.install(self.kernel)
         leftovers.install(self.kernel)
+        history.install()
         cells.install(self.kernel.shell)
         tracebacks.install(self.kernel.shell, then=debugger.look_at)
         help.install(self.kernel.shell)
@@ -74,6 +76,7 @@ class RankEngine(IPEngine):
         self.kernel.shell.ask_exit = _stay
         debugger.install()
         self.kernel.control_handlers["labkit_state_request"] = self._tell_state
+        self.kernel.control_handlers["labkit_history_request"] = self._tell_history
         self.kernel.control_handlers["labkit_interrupt_request"] = self._interrupt
         self.kernel.control_handlers["labkit_help_request"] = self._help
         self.kernel.control_handlers["labkit_debug_request"] = self._debug
@@ -84,6 +87,10 @@ class RankEngine(IPEngine):
             told = replace(told, doing=STOPPED, place=stop.place, stop=stop)
         content = {"status": "ok", "state": asdict(told)}
         self.session.send(stream, "labkit_state_reply", content, parent, ident=ident)
+
+    def _tell_history(self, stream: Any, ident: list[bytes], parent: dict[str, Any]) -> None:
+        content = {"status": "ok", "history": asdict(history.told())}
+        self.session.send(stream, "labkit_history_reply", content, parent, ident=ident)
 
     def _interrupt(self, stream: Any, ident: list[bytes], parent: dict[str, Any]) -> None:
         os.kill(os.getpid(), signal.SIGINT)

@@ -15,7 +15,8 @@ from typing import Any
 import torch.distributed as dist
 
 from labkit.mpi.call import Call
-from labkit.mpi.record.position import Position, position_above
+from labkit.mpi.record.history import remember
+from labkit.mpi.record.position import position_above
 from labkit.rank import other_backends
 
 _PATIENCE = 1.0  # seconds for what all ranks have called
@@ -23,13 +24,15 @@ _CROWD = 100  # from so many on, those that are complete are let go of
 _AT_ONCE = 64  # threads
 _NEVER = {"send": "nobody received it", "recv": "nothing was sent", "recv_anysource": "nothing was sent"}
 
-_open: list[tuple[dist.Work, str, dist.ProcessGroup, tuple, Position | None, int]] = []
+# Those with their arguments, which must live until they have ended.
+_open: list[tuple[dist.Work, str, tuple, Call]] = []
+_last: tuple[dist.Work | None, Call | None] = None, None
 _waited_for: dict[int, dist.Work] = {}  # by the thread that waits
 _MAIN = threading.main_thread().ident
 
 
 def watch() -> None:
-    """Remember from now on what is asynchronous, with its tensors, which must live until it has ended."""
+    """Remember from now on what is called, and what is asynchronous until it has ended."""
     if dist.get_backend() == "mpi":
         return
     for name in (*other_backends.VERBS, *other_backends.MESSAGES):
@@ -44,14 +47,19 @@ def _remembered(name: str, method: Callable) -> Callable:
 
     @wraps(method)
     def remembered(group: dist.ProcessGroup, *args: Any, **kwargs: Any) -> Any:
+        global _last
         work = method(group, *args, **kwargs)
+        call = other_backends.call_of(name, group, *args, **kwargs)
+        call.where = position_above("remembered", "torch's function", "its decorator")
+        call.sequence = None if message else number_of(group)
+        _last = work, call
+        remember(call)
         options = args[-1] if args else kwargs.get("opts")
         beside = threading.get_ident() != _MAIN  # the cell does not wait for its end
         if work is not None and (message or beside or getattr(options, "asyncOp", False)):
             if len(_open) > _CROWD:
                 _open[:] = [entry for entry in _open if not entry[0].is_completed()]
-            where = position_above("remembered", "torch's function", "its decorator")
-            _open.append((work, name, group, args, where, 0 if message else number_of(group)))
+            _open.append((work, name, args, call))
         return work
 
     return remembered
@@ -67,21 +75,24 @@ def _noted(method: Callable) -> Callable:
     def wait(work: dist.Work, *args: Any, **kwargs: Any) -> Any:
         thread = threading.get_ident()
         _waited_for[thread] = work
+        call = _last[1] if _last[0] is work else waiting(thread)
+        if call is not None:
+            remember(call)
         try:
-            return method(work, *args, **kwargs)
+            done = method(work, *args, **kwargs)
+            if call is not None:
+                call.source = other_backends.source(call, work)
+            return done
         finally:
             _waited_for.pop(thread, None)
 
     return wait
 
 
-def waiting(thread: int | None) -> tuple[Call, int] | None:
-    """The asynchronous call for which that thread waits, and its number among the group's collectives."""
+def waiting(thread: int | None) -> Call | None:
+    """The asynchronous call for which that thread waits."""
     work = _waited_for.get(thread)
-    for entry, name, group, args, _, number in _open.copy():
-        if entry is work:
-            return other_backends.call_of(name, group, *args), number
-    return None
+    return next((call for entry, _, _, call in _open.copy() if entry is work), None)
 
 
 def pending() -> bool:
@@ -103,12 +114,7 @@ def settled() -> list[tuple[Call, str, bool]]:
     held = [_is_held(work) for work, *_ in entries]
     with ThreadPoolExecutor(min(len(entries), _AT_ONCE)) as threads:
         fates = list(threads.map(_fate, entries))
-    told = []
-    for (_, name, group, args, where, _), fate, waited in zip(entries, fates, held, strict=True):
-        call = other_backends.call_of(name, group, *args)
-        call.where = where
-        told.append((call, fate, waited))
-    return told
+    return [(call, fate, waited) for (*_, call), fate, waited in zip(entries, fates, held, strict=True)]
 
 
 def _fate(entry: tuple) -> str:

@@ -108,17 +108,20 @@ def _end(name: str, method: Callable) -> Callable:
             raise
         if done:
             _open.pop(work, None)
-            record.finish(call, source=_source(call, work, group))
+            record.finish(call, source=source(call, work))
         return done
 
     return observed
 
 
-def _source(call: Call, work: dist.Work, group: dist.ProcessGroup) -> int | None:
+def source(call: Call, work: dist.Work) -> int | None:
     """The rank that a message came from; NCCL cannot tell, but receives from a given rank only."""
     if call.verb != "recv":
         return None
-    return call.ranks[0] if len(call.ranks) == 1 else _ranks(group)[work._source_rank()]
+    if len(call.ranks) == 1:
+        return call.ranks[0]
+    # Of the group's ranks the call names all but this one.
+    return sorted({*call.ranks, dist.get_rank()})[work._source_rank()]
 
 
 def call_of(name: str, group: dist.ProcessGroup, *args: Any, opts: Any = None, **kwargs: Any) -> Call:

@@ -76,6 +76,44 @@ class State:
 
 
 @dataclass(frozen=True)
+class Called:
+    """A call that a rank has made in its cell. `peers`, `number` and `tag` are as in State.
+
+    `source` is whose message a receive has got, where it has asked for anybody's. `bytes` and `dtype` are of
+    its tensors; 0 and "" of mpi4py's calls.
+    """
+
+    verb: str
+    peers: tuple[int, ...] = ()
+    group: str = ""
+    number: int = 0
+    tag: int = 0
+    place: str = ""
+    source: int | None = None
+    bytes: int = 0
+    dtype: str = ""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The last `calls` of a rank in its cell; `turns` are their places among these, in its own order.
+
+    A call has a turn when it is made, and another when the rank begins to wait for it. `forgotten`: there
+    were more before.
+    """
+
+    calls: tuple[Called, ...] = ()
+    turns: tuple[int, ...] = ()
+    forgotten: bool = False
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> "Memory":
+        """The same again from what `asdict` made of it, after a journey as JSON."""
+        calls = (Called(**{**call, "peers": tuple(call["peers"])}) for call in told["calls"])
+        return cls(tuple(calls), tuple(told["turns"]), told["forgotten"])
+
+
+@dataclass(frozen=True)
 class Left:
     """What a rank tells at the end of a cell: what it leaves, and what it has made.
 

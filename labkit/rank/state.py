@@ -94,13 +94,12 @@ def _waiting_in_c10d(inner: list[FrameType]) -> dict | None:
 
 def _waiting_in_gloo() -> dict | None:
     """A wait for what was called asynchronously."""
-    found = gloo_works.waiting(_MAIN)
-    if found is None:
+    call = gloo_works.waiting(_MAIN)
+    if call is None:
         return None
-    call, number = found
     verb = {"send": "isend", "recv": "irecv"}.get(call.verb, call.verb)
-    told = {"verb": verb, "peers": tuple(call.ranks), "tag": call.tag or 0, "number": number}
-    return told | ({"group": call.group} if number else {})
+    told = {"verb": verb, "peers": tuple(call.ranks), "tag": call.tag or 0, "number": call.sequence or 0}
+    return told | ({"group": call.group} if call.sequence else {})
 
 
 _OF_DDP = {

@@ -1,35 +1,14 @@
 """Flight Recorder dumps: torch's analyser reads ours, we read torch's, and nobody's code is run by it."""
 
-import io
-import logging
 import os
 import pickle
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
-from torch.distributed.flight_recorder import fr_trace
-from torch.distributed.flight_recorder.components.fr_logger import FlightRecorderLogger
 
 from labkit import LabError
 from labkit.trace import Event, Trace
-
-
-@pytest.fixture
-def analysed():
-    """`analysed(folder)`: what PyTorch's analyser says of it, unchanged."""
-    said = io.StringIO()
-    handler = logging.StreamHandler(said)
-    logger = FlightRecorderLogger().logger
-    logger.addHandler(handler)
-
-    def analysed(folder: Path) -> str:
-        fr_trace.main([str(folder), "-p", "rank_"])
-        return said.getvalue()
-
-    yield analysed
-    logger.removeHandler(handler)
 
 
 def call(rank: int, number: int, verb: str = "all_reduce", nbytes: int = 16, ended: bool = True) -> Event:

@@ -9,5 +9,6 @@ live          a cell while it runs
 tables        rows as aligned text, and the table of ranks
 comparison    a comparison of ranks as text and as HTML
 view          a tile per rank, `lab.view()`
-widget/       the widget behind it
+steps         a cell step by step, `lab.last.history`
+widget/       the widgets behind these two
 """

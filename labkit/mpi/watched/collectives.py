@@ -39,7 +39,7 @@ def _buffers(name: str, blocking: bool) -> Callable[..., Any]:
             request = start(self, *args, **kwargs)
             for _ in SPINS:
                 if _TEST(request):
-                    self.called += 1
+                    self.passed(verb, _getframe(1))
                     return None
         given = {**defaults, **dict(zip(names, args, strict=False)), **kwargs}
         if _wrong(args, given, names):
@@ -51,7 +51,7 @@ def _buffers(name: str, blocking: bool) -> Callable[..., Any]:
                 request = start(self, *args, **kwargs)
                 for _ in SPINS:
                     if _TEST(request):
-                        self.called += 1
+                        self.passed(verb, _getframe(1))
                         return None
         one = Collective(self, verb, lambda: start(self, *args, **kwargs), _getframe(1))
         if root is not None:

@@ -8,8 +8,10 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Sequence
 from sys import _getframe
+from types import FrameType
 from typing import Any, NoReturn
 
+from labkit.mpi.record.history import remember
 from labkit.mpi.watched.agreement import Agreements
 from labkit.mpi.watched.collective import Collective
 from labkit.mpi.watched.collectives import Collectives
@@ -57,6 +59,11 @@ class Comm(Messages, Collectives, Turns):
         if 0 <= peer < self.members:
             return (self.ranks[peer],)
         return tuple(rank for rank in self.ranks if rank != self.world.rank)
+
+    def passed(self, verb: str, frame: FrameType) -> None:
+        """A collective was over at once."""
+        self.called += 1
+        remember((self, verb, None, self.called, frame.f_code, frame.f_lasti))
 
     def posted(self, send: Letter) -> None:
         """A send was."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from labkit.mpi.call import Call
 from labkit.mpi.record import record
+from labkit.mpi.record.history import remember
 from labkit.mpi.record.position import Position
 from labkit.mpi.wire.runtime import MPI
 from labkit.mpi.wire.waiting import wait_until
@@ -44,6 +45,7 @@ class Operation(Call):
 
     def __init__(self, comm: Comm, verb: str, frame: FrameType | Here) -> None:
         self.comm, self.verb, self.here = comm, verb, (frame.f_code, frame.f_lasti)
+        remember(self)
         if record.records is not None:
             record.begin(self)
 

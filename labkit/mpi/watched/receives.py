@@ -8,6 +8,7 @@ from types import FrameType
 from typing import Any
 
 from labkit.mpi.record import record
+from labkit.mpi.record.history import remember
 from labkit.mpi.watched import contents
 from labkit.mpi.watched.contents import OBJECT
 from labkit.mpi.watched.letters import SMALL, Receive, ReceivePickled
@@ -69,6 +70,7 @@ class Receives(MPI.Intracomm):
         if source >= 0:
             self.world.balance -= hash((self.number, source, self.me, tag, kind))
             self.taken.append((source, tag, kind, frame.f_code, frame.f_lasti))
+            remember((self, "recv", source, tag, frame.f_code, frame.f_lasti))
 
     def recv(
         self: Any,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from labkit.mpi.record import record
+from labkit.mpi.record.history import remember
 from labkit.mpi.watched.operation import SPINS, Operation
 from labkit.mpi.watched.waits import All, Any_, One, Some, end, found_or, status_of
 from labkit.mpi.wire.runtime import MPI
@@ -41,6 +42,7 @@ class Waits(MPI.Request, metaclass=Kind):
     def Wait(self, status: MPI.Status | None = None) -> Any:
         operation = self.operation
         if operation is not None and operation.request is self and operation.start is None:
+            remember(operation)
             told = status_of(self) if status is None else status
             for _ in SPINS:
                 if _R.Test(self, told):

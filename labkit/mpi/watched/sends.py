@@ -6,6 +6,7 @@ from sys import _getframe
 from typing import Any
 
 from labkit.mpi.record import record
+from labkit.mpi.record.history import remember
 from labkit.mpi.watched import contents
 from labkit.mpi.watched.contents import OBJECT
 from labkit.mpi.watched.letters import Send
@@ -35,6 +36,7 @@ class Sends(MPI.Intracomm):
                 self.sent.append((dest, tag, kind, frame.f_code, frame.f_lasti))
             for _ in SPINS:
                 if _TEST(request):
+                    remember((self, "send", dest, tag, frame.f_code, frame.f_lasti))
                     return
             send = Send(self, dest, tag, kind, frame)
         else:

@@ -9,6 +9,7 @@ from sys import _getframe
 from typing import Any
 
 from labkit.mpi.record import record
+from labkit.mpi.record.history import remember
 from labkit.mpi.watched import world
 from labkit.mpi.watched.operation import Operation
 from labkit.mpi.watched.several import Several
@@ -54,6 +55,7 @@ class Tests:
 
     def wait(self) -> Any:
         for one in self.open:
+            remember(one.operation)
             if one.operation.start is not None:
                 record.wait(one.operation)
         found = self.test()

@@ -1,7 +1,7 @@
-"""The widget behind `lab.view()`: it draws the tiles that it is given, and knows nothing else.
+"""The widgets behind `lab.view()` and `lab.last.history`: they draw what they are given, and know no more.
 
-tiles.js    draws a tile per rank
-tiles.css   how they look
+tiles       a tile per rank
+steps       a cell step by step, with a slider
 """
 
 from pathlib import Path
@@ -21,4 +21,16 @@ class Tiles(anywidget.AnyWidget):
     _css = _HERE / "tiles.css"
     headline = traitlets.Unicode().tag(sync=True)
     tiles = traitlets.List().tag(sync=True)
+    colours = traitlets.List(list(RANK_COLOURS)).tag(sync=True)
+
+
+class Steps(anywidget.AnyWidget):
+    """`steps` as `labkit.lab.display.steps.drawn` makes them; `step` is the one that is looked at, from 0."""
+
+    _esm = _HERE / "steps.js"
+    _css = _HERE / "steps.css"
+    steps = traitlets.List().tag(sync=True)
+    step = traitlets.Int().tag(sync=True)
+    stuck_from = traitlets.Int(None, allow_none=True).tag(sync=True)
+    verdict = traitlets.Unicode().tag(sync=True)
     colours = traitlets.List(list(RANK_COLOURS)).tag(sync=True)
