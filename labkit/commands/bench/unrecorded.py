@@ -1,6 +1,7 @@
 """The way of a collective to MPI, written out with no code that records: what recording is held against.
 
-A test holds that it calls the same functions in the same order as the group that can record.
+Nor does it remember its last calls, which the other does even when no trace is on. A test holds that it calls
+the same functions in the same order as the group that can record.
 """
 
 from collections.abc import Sequence

@@ -13,6 +13,7 @@ import torch.distributed as dist
 import labkit.mpi
 labkit.mpi.init()
 from labkit.commands.bench import unrecorded
+from labkit.mpi.record import history
 from labkit.mpi.world import existing
 
 OF_A_GROUP = "group", "channel", "call", "watch"
@@ -25,7 +26,7 @@ def calls(group):
     def note(frame, event, function):
         if event == "call":
             found.append(frame.f_code.co_name)
-        elif event == "c_call":
+        elif event == "c_call" and getattr(function, "__self__", None) is not history.calls:
             found.append(function.__qualname__)
     dist.all_reduce(tensor, group=group)  # what only the first call needs
     sys.setprofile(note)

@@ -1,7 +1,9 @@
 """The widgets behind `lab.view()` and `lab.last.history`: they draw what they are given, and know no more.
 
-tiles       a tile per rank
-steps       a cell step by step, with a slider
+tiles.js    draws a tile per rank
+tiles.css   how they look
+steps.js    draws a cell step by step, with a slider
+steps.css   how that looks
 """
 
 from pathlib import Path
