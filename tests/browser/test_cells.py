@@ -88,3 +88,39 @@ def test_a_stopped_rank_is_asked_in_the_page(notebook, screenshot):
             screenshot("asked")
     assert "line 4: breakpoint()" in opened.finished(1)
     screenshot("over")
+
+
+DEADLOCK = """%%px
+x, y = torch.ones(1), torch.ones(1)
+dist.all_reduce(x)
+if rank == 3:
+    work = dist.isend(x, dst=0)
+if rank == 0:
+    dist.barrier()
+    dist.recv(y, src=3)
+elif rank < 3:
+    dist.recv(y, src=rank - 1)
+"""
+
+
+def test_a_deadlock_is_gone_back_through(notebook, screenshot):
+    opened = notebook(START, DEADLOCK, "lab.last.history")
+    opened.run(0)
+    assert "deadlock" in opened.run(1)
+    opened.run(2)
+    slider = opened.code(2).locator("input[type=range]")
+    slider.wait_for()
+    where = opened.code(2).locator(".labkit-where")
+    listed = opened.code(2).locator(".labkit-list")
+    assert where.inner_text().startswith("step 2 of 3 · from step 2 on ranks 0-2 could never go on")
+    assert "message from 3 to 0" in listed.inner_text() and "waits for ever" in listed.inner_text()
+    for theme in ("JupyterLab Dark", "JupyterLab Light"):
+        opened.theme(theme)
+        screenshot(theme.replace(" ", "-"))
+    slider.focus()
+    opened.page.keyboard.press("Home")
+    opened.until(lambda: where.inner_text() == "step 1 of 3", "the first step, by the keyboard")
+    assert listed.inner_text().count("all_reduce number") == 4
+    boxes = opened.code(2).locator("svg rect[data-now=true]")
+    assert boxes.count() == 4
+    screenshot("first")
