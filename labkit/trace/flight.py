@@ -31,6 +31,7 @@ _DTYPES = {
     "ComplexDouble": ("complex128", 16),
 }  # fmt: skip
 """A dump's names of the dtypes: torch's, and bytes of an element."""
+_PLACE = re.compile(r"(?:(?P<file>.*?), )?line (?P<line>\d+)(?:: (?P<text>.*))?", re.DOTALL)
 _FIX = "name the folder of the dumps, whose names end in the number of the rank, and in which nothing else is"
 
 
@@ -135,7 +136,7 @@ def _place(frames: list[dict[str, Any]]) -> Place | None:
     for frame in frames:
         path = Path(frame["filename"])
         if "torch" not in path.parts and not path.name.startswith("<"):
-            return Place(frame["name"], frame["line"], file=path.name)
+            return Place(frame["name"], frame["line"], None if path.name else 1, path.name)
     return None
 
 
@@ -174,7 +175,7 @@ def _entries(events: Sequence[Event]) -> Iterator[dict[str, Any]]:
         dtypes = [kind] if event.dtype else []
         begin, end = round(event.start * 1e9), round(event.end * 1e9)
         yield {
-            "frames": [{"name": event.place, "filename": "", "line": 0}] if event.place else [],
+            "frames": [_frame(event.place)] if event.place else [],
             "record_id": number,
             "pg_id": 0,
             "process_group": (name, name),
@@ -194,6 +195,14 @@ def _entries(events: Sequence[Event]) -> Iterator[dict[str, Any]]:
             "timeout_ms": 0,
             "is_p2p": message,
         }
+
+
+def _frame(place: str) -> dict[str, Any]:
+    """ "In [10], line 2: dist.send(x, dst=1)" as a dump has it: the line of a file, named by what it does."""
+    found = _PLACE.fullmatch(place)
+    if found is None:
+        return {"name": place, "filename": "", "line": 0}
+    return {"name": found["text"] or "", "filename": found["file"] or "", "line": int(found["line"])}
 
 
 def _elements(event: Event, count: int) -> tuple[int, int]:
