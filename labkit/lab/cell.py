@@ -15,7 +15,7 @@ from labkit.lab.history import History, replay
 from labkit.lab.mending import NEW, Mendable, all_received, settled
 from labkit.lab.outcome import Outcome, gather
 from labkit.lab.remote import Reachable
-from labkit.rank.protocol import ABSENT, COMPUTING, FINISHED, RAISED, WAITING, Memory, State, ranks
+from labkit.rank.protocol import ABSENT, COMPUTING, FINISHED, RAISED, WAITING, Remembered, State, ranks
 
 LOOK_AFTER = 0.25
 """Seconds between two looks at what the ranks do; a shorter cell is never looked at."""
@@ -59,7 +59,7 @@ def follow(
 
 def _stopped(lab: Mendable, result: AsyncResult, stop: Diagnosis) -> Outcome:
     """End a cell early, and have ranks that can be used, the same or new ones."""
-    history = _history(lab, gather(result))
+    history = _history(lab, gather(result)) if stop.stuck else None  # who interrupts wants it to end now
     _bring_back(lab, result, stop.stuck)
     said = tuple(s for s in gather(result) if s.done)
     where = "" if stop.stuck else whereabouts(said)
@@ -73,11 +73,11 @@ def _stopped(lab: Mendable, result: AsyncResult, stop: Diagnosis) -> Outcome:
 
 def _history(lab: Reachable, said: tuple[Said, ...]) -> History | None:
     """How the cell came to where it is; None if some rank cannot tell now."""
-    memories = remote.ask_memories(lab, [r.rank for r in lab.ranks])
+    remembered = remote.ask_remembered(lab, [r.rank for r in lab.ranks])
     ended = states(lab, said)
-    if len(memories) < len(ended):
+    if len(remembered) < len(ended):
         return None
-    here = [m if s.doing != ABSENT else Memory() for m, s in zip(memories, ended, strict=True)]
+    here = [m if s.doing != ABSENT else Remembered() for m, s in zip(remembered, ended, strict=True)]
     return replay(here, ended)
 
 

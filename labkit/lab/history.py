@@ -17,7 +17,7 @@ from typing import Any
 from labkit.figures.watched import somebody_watches
 from labkit.lab.diagnosis import stuck, tags_meet
 from labkit.lab.display import steps
-from labkit.rank.protocol import COMPUTING, RECEIVES, SENDS, WAITING, Called, Memory, State
+from labkit.rank.protocol import COMPUTING, RECEIVES, SENDS, WAITING, Called, Remembered, State
 from labkit.trace import Event, Trace
 
 _NONBLOCKING = {"send": "isend", "recv": "irecv"}
@@ -128,12 +128,12 @@ class History:
         return bundle | plain, metadata
 
 
-def replay(memories: Sequence[Memory], ended: Sequence[State]) -> History:
+def replay(remembered: Sequence[Remembered], ended: Sequence[State]) -> History:
     """The history of a cell from what each rank remembers, and how it ended on each."""
-    forgotten = any(memory.forgotten for memory in memories)
+    forgotten = any(one.forgotten for one in remembered)
     if forgotten:
-        memories = _from_one_collective(memories)
-    ranks = _Replay(memories, ended)
+        remembered = _from_one_collective(remembered)
+    ranks = _Replay(remembered, ended)
     played = tuple(ranks.steps())
     return History(played, _stuck_from(played), ranks.calls(), forgotten)
 
@@ -146,19 +146,19 @@ def _stuck_from(played: Sequence[Step]) -> int | None:
     return next(earlier, -1) + 1
 
 
-def _from_one_collective(memories: Sequence[Memory]) -> list[Memory]:
+def _from_one_collective(remembered: Sequence[Remembered]) -> list[Remembered]:
     """Without what was before the first collective of all ranks that all of them remember."""
-    everybody = tuple(range(len(memories)))
+    everybody = tuple(range(len(remembered)))
     found = [
         {_key(call): k for k, call in enumerate(m.calls) if call.peers == everybody and call.number}
-        for m in memories
+        for m in remembered
     ]
     common = [key for key in found[0] if all(key in each for each in found)] if found else []
     if not common:
-        return list(memories)
+        return list(remembered)
     starts = [each[common[0]] for each in found]
     return [
-        replace(m, turns=m.turns[m.turns.index(start) :]) for m, start in zip(memories, starts, strict=True)
+        replace(m, turns=m.turns[m.turns.index(start) :]) for m, start in zip(remembered, starts, strict=True)
     ]
 
 
@@ -168,14 +168,14 @@ class _Kind(Enum):
     BLOCKING, POSTED, WAITED = range(3)
 
 
-def _program(memory: Memory) -> list[tuple[_Kind, int]]:
+def _program(one: Remembered) -> list[tuple[_Kind, int]]:
     """The calls of a rank in its order, each with what the rank does with it."""
     program: list[tuple[_Kind, int]] = []
     made: set[int] = set()
-    for place, number in enumerate(memory.turns):
+    for place, number in enumerate(one.turns):
         if number not in made:
             made.add(number)
-            at_once = memory.turns[place + 1 : place + 2] == (number,)
+            at_once = one.turns[place + 1 : place + 2] == (number,)
             program.append((_Kind.BLOCKING if at_once else _Kind.POSTED, number))
         elif program[-1] != (_Kind.BLOCKING, number):
             program.append((_Kind.WAITED, number))
@@ -189,10 +189,10 @@ def _key(call: Called) -> tuple[str, str, int]:
 class _Replay:
     """All ranks, as far as they have come."""
 
-    def __init__(self, memories: Sequence[Memory], ended: Sequence[State]) -> None:
-        self._memories, self._ended = memories, ended
-        self._programs = [_program(memory) for memory in memories]
-        self._at = [-1] * len(memories)
+    def __init__(self, remembered: Sequence[Remembered], ended: Sequence[State]) -> None:
+        self._memories, self._ended = remembered, ended
+        self._programs = [_program(one) for one in remembered]
+        self._at = [-1] * len(remembered)
         self._begun: dict[tuple[int, int], int] = {}  # in which step, by the rank and the number of its call
         self._over: dict[tuple[int, int], int] = {}
         self._messages: list[tuple[int, int]] = []  # sends and receives that have not met, in their order

@@ -25,7 +25,7 @@ class Last:
     def history(self) -> History:
         """How the last cell came to its error or its deadlock, step by step. LabError if it ended well."""
         if self.outcome is None or self.outcome.history is None:
-            found = NONE if self.outcome is None else "the last cell ended well, or its ranks are gone"
+            found = NONE if self.outcome is None else "the last cell ended well, or was interrupted"
             raise LabError("lab.last.history", found, "ask after a cell that ended in a deadlock or an error")
         return self.outcome.history
 

@@ -20,7 +20,7 @@ from labkit.launch import Plan, keeper
 from labkit.launch.engines import connected
 from labkit.launch.interrupts import interrupts_held
 from labkit.launch.ranks import Rank
-from labkit.rank.protocol import Memory, State, cut, ranks
+from labkit.rank.protocol import Remembered, State, cut, ranks
 
 CALL_DEADLINE = 30.0
 """Seconds within which idle ranks do what labkit itself asks of them."""
@@ -170,10 +170,10 @@ def ask_states(lab: Reachable, targets: list[int], timeout: float = 1.0) -> dict
     return _states(lab.client, targets, timeout)
 
 
-def ask_memories(lab: Reachable, targets: list[int], timeout: float = 1.0) -> list[Memory]:
+def ask_remembered(lab: Reachable, targets: list[int], timeout: float = 1.0) -> list[Remembered]:
     """What these ranks have called in their cell, in order; empty if they do not all answer in time."""
     told = _asked(lab.client, targets, "labkit_history_request", timeout)
-    return [Memory.of(content["history"]) for content in told]
+    return [Remembered.of(content["history"]) for content in told]
 
 
 def _states(client: ipp.Client, targets: list[int], timeout: float) -> dict[int, State]:

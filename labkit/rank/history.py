@@ -11,7 +11,7 @@ from labkit.mpi.record.history import Passed
 from labkit.mpi.record.position import Position
 from labkit.mpi.watched.operation import Here, Operation
 from labkit.rank import cells
-from labkit.rank.protocol import Called, Memory
+from labkit.rank.protocol import Called, Remembered
 
 
 def install() -> None:
@@ -19,13 +19,13 @@ def install() -> None:
     get_ipython().events.register("pre_run_cell", lambda info: history.forget())
 
 
-def told() -> Memory:
+def told() -> Remembered:
     """The calls of this cell. From any thread, at any time: MPI is not asked."""
     entries = [entry for entry in history.calls.copy() if _is_told(entry)]
     numbers = {id(entry): 0 for entry in entries}
     numbers = {key: number for number, key in enumerate(numbers)}
     calls = {id(entry): entry for entry in entries}
-    return Memory(
+    return Remembered(
         tuple(_passed(*entry) if isinstance(entry, tuple) else _called(entry) for entry in calls.values()),
         tuple(numbers[id(entry)] for entry in entries for _ in range(1 + _is_waited_for_at_once(entry))),
         len(history.calls) == history.calls.maxlen,

@@ -95,7 +95,7 @@ class Called:
 
 
 @dataclass(frozen=True)
-class Memory:
+class Remembered:
     """The last `calls` of a rank in its cell; `turns` are their places among these, in its own order.
 
     A call has a turn when it is made, and another when the rank begins to wait for it. `forgotten`: there
@@ -107,7 +107,7 @@ class Memory:
     forgotten: bool = False
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> "Memory":
+    def of(cls, told: Mapping[str, Any]) -> "Remembered":
         """The same again from what `asdict` made of it, after a journey as JSON."""
         calls = (Called(**{**call, "peers": tuple(call["peers"])}) for call in told["calls"])
         return cls(tuple(calls), tuple(told["turns"]), told["forgotten"])

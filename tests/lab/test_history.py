@@ -1,6 +1,7 @@
 """Back through a cell that did not end well: what the ranks called, step by step."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +14,7 @@ from labkit.lab.history import History, replay
 from labkit.lab.lab import Lab
 from labkit.lab.outcome import CellError
 from labkit.lab.px import PxMagics
-from labkit.rank.protocol import COMPUTING, FINISHED, RAISED, WAITING, Called, Memory, State
+from labkit.rank.protocol import COMPUTING, FINISHED, RAISED, WAITING, Called, Remembered, State
 from labkit.trace import Trace
 from tests.conftest import drawn
 from tests.faults.programs import PROGRAMS
@@ -35,7 +36,7 @@ def all_reduce(number, size):
 
 def at_once(*calls):
     """A rank that waits for each call before the next."""
-    return Memory(calls, tuple(k for k in range(len(calls)) for _ in range(2)))
+    return Remembered(calls, tuple(k for k in range(len(calls)) for _ in range(2)))
 
 
 def waiting(rank, call):
@@ -94,8 +95,8 @@ def test_a_replay_comes_as_far_as_the_ranks_did_and_marks_the_step_from_which_th
         waiting(rank, mine[k]) if k < len(mine) else State(rank, FINISHED)
         for rank, (mine, k) in enumerate(zip(calls, at, strict=True))
     ]
-    memories = [at_once(*mine[: k + 1]) for mine, k in zip(calls, at, strict=True)]
-    history = replay(memories, ended)
+    remembered = [at_once(*mine[: k + 1]) for mine, k in zip(calls, at, strict=True)]
+    history = replay(remembered, ended)
     for rank, (mine, k) in enumerate(zip(calls, at, strict=True)):
         played = [(one.call, one.end is not None) for one in history.calls if one.rank == rank]
         assert played == [(call, n < k) for n, call in enumerate(mine[: k + 1])]
@@ -114,8 +115,8 @@ def test_a_replay_comes_as_far_as_the_ranks_did_and_marks_the_step_from_which_th
 
 def test_what_is_not_waited_for_holds_nobody_up():
     """Both send first and wait later; the second waits for a message that the first never sends."""
-    first = Memory((send(1), recv(1)), (0, 1, 1, 0))
-    second = Memory((send(0), recv(0), recv(0)), (0, 1, 1, 0, 2, 2))
+    first = Remembered((send(1), recv(1)), (0, 1, 1, 0))
+    second = Remembered((send(0), recv(0), recv(0)), (0, 1, 1, 0, 2, 2))
     history = replay([first, second], [State(0, FINISHED), waiting(1, recv(0))])
     assert [[t.state.verb for t in step.turns] for step in history.steps[:2]] == [["isend"] * 2, ["recv"] * 2]
     assert [len(step.under_way) for step in history.steps] == [2, 0, 0]
@@ -125,8 +126,8 @@ def test_what_is_not_waited_for_holds_nobody_up():
 
 def test_a_send_that_was_over_without_a_receive_is_seen_as_under_way():
     """Where sends are not checked a small one is over at once: who has called more has gone on."""
-    memories = [at_once(send(1), recv(1)), at_once(send(0), recv(0))]
-    history = replay(memories, [State(0, FINISHED), State(1, FINISHED)])
+    remembered = [at_once(send(1), recv(1)), at_once(send(0), recv(0))]
+    history = replay(remembered, [State(0, FINISHED), State(1, FINISHED)])
     assert history.stuck_from is None
     assert [t.state.doing for t in history.steps[-1].turns] == [FINISHED] * 2
     assert sum(len(step.received) for step in history.steps) == 2
@@ -145,11 +146,9 @@ def test_a_receive_from_any_rank_gets_what_it_got():
 def test_ranks_that_have_forgotten_begin_together():
     """One made more calls than another: each begins with the first collective that all remember."""
     size = 2
-    memories = [
-        Memory(at_once(*(all_reduce(n, size) for n in range(first, 9))).calls, (), True) for first in (3, 5)
-    ]
-    memories = [Memory(m.calls, at_once(*m.calls).turns, True) for m in memories]
-    history = replay(memories, [State(0, FINISHED), State(1, RAISED)])
+    calls = [[all_reduce(number, size) for number in range(first, 9)] for first in (3, 5)]
+    remembered = [replace(at_once(*mine), forgotten=True) for mine in calls]
+    history = replay(remembered, [State(0, FINISHED), State(1, RAISED)])
     assert history.forgotten and history.stuck_from is None
     assert [t.state.number for t in history.steps[0].turns] == [5, 5]
     assert [t.state.doing for t in history.steps[-1].turns] == [FINISHED, RAISED]
@@ -158,7 +157,7 @@ def test_ranks_that_have_forgotten_begin_together():
 
 def test_without_calls_it_says_so():
     assert repr(History()) == "the ranks had called nothing"
-    computing = replay([Memory(), Memory()], [State(0, COMPUTING), State(1, COMPUTING)])
+    computing = replay([Remembered(), Remembered()], [State(0, COMPUTING), State(1, COMPUTING)])
     assert len(computing.steps) == 1 and computing.stuck_from is None
 
 
