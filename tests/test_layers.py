@@ -32,7 +32,7 @@ def test_a_planted_import_is_found(tmp_path, file, planted, broken):
         env=os.environ | {"PYTHONPATH": str(tmp_path)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
     )
     assert (said.returncode == 0) == (broken is None), said.stdout
     assert broken is None or f"{broken} BROKEN" in said.stdout

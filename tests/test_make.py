@@ -73,9 +73,7 @@ def test_install_checks_the_machine_then_installs_within_the_constraints(make):
 
 def test_a_second_install_does_nothing_and_a_changed_list_renews(make, tmp_path):
     make("install")
-    start = time.monotonic()
     assert make("install") == ""
-    assert time.monotonic() - start < 2
     change(tmp_path / "constraints.txt")
     assert "--editable .[mpich]" in make("install")
 
@@ -133,16 +131,17 @@ def answers(url, within):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(420)
+@pytest.mark.timeout(720)
 def test_a_fresh_clone_opens_a_lab(tmp_path):
     """With only Python and make: one command installs all and prints a URL that works."""
     ignored = [line.strip("/") for line in (ROOT / ".gitignore").read_text().split()]
     clone = shutil.copytree(ROOT, tmp_path / "labkit", ignore=shutil.ignore_patterns(".git", *ignored))
     run("make", "install", f"PYTHON={sys.executable}", cwd=clone, check=True, timeout=360)
 
-    start = time.monotonic()
-    run("make", "install", cwd=clone, check=True)
-    assert time.monotonic() - start < 2
+    [stamp] = clone.glob(".venv/.mpi-*")
+    before = stamp.stat().st_mtime_ns
+    run("make", "install", cwd=clone, check=True, timeout=60)
+    assert stamp.stat().st_mtime_ns == before, "nothing was installed"
 
     with socket.create_server(("127.0.0.1", 0)) as unused:
         port = unused.getsockname()[1]  # if another takes it meanwhile, Jupyter takes the next and says so
@@ -151,7 +150,7 @@ def test_a_fresh_clone_opens_a_lab(tmp_path):
     try:
         lines = iter(server.stderr.readline, "")
         url = next(found[0] for line in lines if (found := re.search(r"http://127\S+token=\S+", line)))
-        assert answers(url, within=20)
+        assert answers(url, within=120)
     finally:
         server.terminate()
-        server.communicate(timeout=20)
+        server.communicate(timeout=120)

@@ -2,8 +2,6 @@
 
 import pytest
 
-pytestmark = pytest.mark.timeout(120)
-
 SETUP = """
 import copy
 from labkit.algorithms import backward_branches, forward_branches

@@ -1,9 +1,5 @@
 """One token at a time, with a cache, gives what attention over the whole sequence gives."""
 
-import pytest
-
-pytestmark = pytest.mark.timeout(60)
-
 SETUP = """
 from labkit.algorithms import decode_step
 

@@ -2,8 +2,6 @@
 
 import pytest
 
-pytestmark = pytest.mark.timeout(120)
-
 SETUP = """
 from labkit.algorithms import distance, gradient, mean_over_ranks, shard
 from labkit.algorithms.data import digits

@@ -3,8 +3,6 @@
 import pytest
 import torch
 
-pytestmark = pytest.mark.timeout(120)
-
 SETUP = """
 import copy
 from labkit.algorithms import backward_through, forward_through, kept_for_backward, layers_of

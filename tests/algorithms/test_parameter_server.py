@@ -261,7 +261,7 @@ def test_one_worker_is_never_stale(labs, ask):
 
 def test_scale_is_of_the_staleness(labs, ask):
     scale = "scale=lambda staleness: 1 / (1 + staleness)"
-    updates, after = ask(labs(4)[:], f"count(1, 20, 0.002, {scale})", ASYNCHRONOUS)[0]
+    updates, after = ask(labs(4)[:], f"count(1, 20, 0.01, {scale})", f"{ASYNCHRONOUS}\ndist.barrier()")[0]
     assert any(staleness for _, staleness in updates)
     expected = torch.tensor([1 / (1 + s) for _, s in updates], dtype=torch.float64).cumsum(0)
     assert after == pytest.approx(expected.tolist(), abs=1e-12)

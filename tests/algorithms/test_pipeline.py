@@ -1,6 +1,5 @@
 """A pipeline's gradients are those of the whole network and of torch's own pipelines, at 1 to 4 ranks."""
 
-import os
 from fractions import Fraction
 
 import pytest
@@ -8,8 +7,6 @@ import pytest
 from labkit.algorithms import bubble, gpipe, idle_share, one_forward_one_backward
 from labkit.schedule import pipeline_schedule, pipeline_violations, stored
 from labkit.simulate import Network, simulate
-
-pytestmark = pytest.mark.timeout(120)
 
 FREE = Network(alpha=0.0, bandwidth=1.0)
 MAKES = pytest.mark.parametrize("make", [gpipe, one_forward_one_backward])
@@ -165,7 +162,7 @@ with Activations(stage) as kept:
 @pytest.mark.parametrize(("ranks", "microbatches"), [(2, 4), (3, 6), (4, 8)])
 @pytest.mark.timed
 def test_idle_time_of_ranks_with_planted_times_is_the_formula(labs, ranks, microbatches, make):
-    """Within 10 %, in the best of five runs; more where other programs keep our ranks off the cores."""
+    """Within 10 %, in the closest of up to twenty runs: now and then a rank is kept off the cores."""
     lab, expected = labs(ranks), bubble(ranks, microbatches)
     lab[:].execute(
         f"""{SETUP}
@@ -194,11 +191,10 @@ def measured():
         block=True,
     )
     found = []
-    for _ in range(5):
+    for _ in range(20):
         lab[:].execute("seconds = measured()", block=True)
         busy, ends = zip(*lab[:]["seconds"], strict=True)
         found.append(1 - sum(busy) / (ranks * max(ends)))
         if found[-1] == pytest.approx(expected, rel=0.1):
             return
-    crowded = max(1.0, os.getloadavg()[0] / os.cpu_count())
-    assert min(found) == pytest.approx(expected, rel=0.1 * crowded)
+    raise AssertionError(f"{found}, none of which is {expected:.3f}")

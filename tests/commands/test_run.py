@@ -15,7 +15,7 @@ from labkit.commands.__main__ import main
 from labkit.launch import Plan, processes
 from labkit.launch.hosts.ports import free_port
 
-pytestmark = [pytest.mark.ranks, pytest.mark.timeout(100)]
+pytestmark = pytest.mark.ranks
 SCRIPT = """
 import os, sys
 from mpi4py.MPI import COMM_WORLD as world

@@ -17,7 +17,7 @@ curves({"one process": ([2.0, 1.0], []), "four ranks": ([2.0, 1.1], [])}, "Four 
 def notebook():
     """A notebook with one picture, as a kernel stores it."""
     written = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL)])
-    return NotebookClient(written, timeout=60, kernel_name="python3").execute()
+    return NotebookClient(written, timeout=120, kernel_name="python3").execute()
 
 
 @pytest.mark.ranks  # no ranks, but a kernel

@@ -29,7 +29,6 @@ def four(box):
     lab.stop()
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("size", [1, 100, 1000, 100_000])
 def test_a_server_hears_everybody(four, size):
     four[:].execute(SERVE.format(size=size)).get(30)

@@ -9,7 +9,7 @@ from labkit.simulate import Network, cost
 from labkit.simulate.replay import replay
 from tests.faults.test_faults import run
 
-pytestmark = [pytest.mark.nightly, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.nightly
 MBIT = 1e6 / 8
 """Bytes per second."""
 WIRE = 100 * MBIT

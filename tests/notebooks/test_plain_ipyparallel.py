@@ -48,6 +48,6 @@ def test_the_same_cells_run_under_both(start, monkeypatch):
     monkeypatch.setenv("PATH", f"{sys.prefix}/bin{os.pathsep}{os.environ['PATH']}")
     sources = (STARTS[start], *CELLS, ENDS[start])  # plain ipyparallel's processes outlive their kernel
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
-    NotebookClient(notebook, timeout=60, kernel_name="python3").execute()
+    NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
     text = str([cell.get("outputs") for cell in notebook.cells])
     assert "rank 0 of 2: 3" in text and "rank 1 of 2: 3" in text

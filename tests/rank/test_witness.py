@@ -44,7 +44,6 @@ def ends():
 
 
 @pytest.mark.ranks
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize(("end", "n"), list(ends()))
 def test_the_rank_that_ends_itself_is_told_first(end, n):
     command = [find_mpi().mpiexec, "-n", str(n), sys.executable, "-c", RANK, str(n - 2), end]

@@ -72,7 +72,6 @@ def test_who_does_not_wait_goes_on_while_the_message_waits():
     ]
 
 
-@pytest.mark.timeout(60)
 def test_ranks_that_send_to_each_other_without_waiting(labs, ask):
     statements = """
 from labkit.schedule import Recv, Schedule, Send, run

@@ -23,7 +23,7 @@ from tests.lessons import lesson, said
 from tests.slurm.conftest import ROOT
 from tests.waiting import NO_HURRY, until
 
-pytestmark = [pytest.mark.slurm, pytest.mark.timeout(150)]
+pytestmark = pytest.mark.slurm
 
 
 @pytest.fixture

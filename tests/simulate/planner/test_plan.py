@@ -69,9 +69,9 @@ def test_a_budget_can_be_tighter_than_the_devices():
 
 @pytest.mark.parametrize("devices", (1, 64, 512, 4096))
 def test_thousands_of_devices_are_planned_in_seconds(devices):
-    began = time.perf_counter()
+    began = time.process_time()
     found = plan(Model.transformer(96, 12288, 96), a100(devices), Budget(batch=4096))
-    assert time.perf_counter() - began < 10  # half a second where nothing else runs
+    assert time.process_time() - began < 10  # half a second of a fast core
     assert bool(found.ranked) == (devices > 1)
     assert all(p.configuration.agree in EXACT for p in found.ranked)
 
