@@ -75,15 +75,17 @@ def fault(told: History, log: list[str] | None = None) -> str:
 def _left(runtime: str, before: set[str]) -> list[str]:
     """What is there of labs that are over."""
     alive = [f"{notebook.kind(p)} {p.pid} is left" for p in notebook.of_labs(runtime)]
-    folders = [
-        f"{folder} is left: {sorted(f.name for f in folder.rglob('*'))}"
-        for folder in Path(runtime, "labkit").glob("*")
-    ]
+    folders = (f"{folder} is left: {_files(folder)}" for folder in Path(runtime, "labkit").glob("*"))
     return [
         *alive,
         *folders,
         *(f"{name} is left in {SHARED}" for name in set(os.listdir(SHARED)) - before),
     ]
+
+
+def _files(folder: Path) -> list[str]:
+    """What is in it, of a folder that may go away meanwhile."""
+    return sorted(file for _, _, files in os.walk(folder) for file in files)
 
 
 def smaller(told: History) -> Iterator[History]:
