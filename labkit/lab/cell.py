@@ -11,10 +11,11 @@ from labkit.lab import remote
 from labkit.lab.conversation import Conversation
 from labkit.lab.diagnosis import Diagnosis, Watch
 from labkit.lab.display.said import Said, whereabouts
-from labkit.lab.history import History, replay
+from labkit.lab.history import History
 from labkit.lab.mending import NEW, Mendable, all_received, settled
 from labkit.lab.outcome import Outcome, gather
 from labkit.lab.remote import Reachable
+from labkit.lab.replay import replay
 from labkit.rank.protocol import ABSENT, COMPUTING, FINISHED, RAISED, WAITING, Remembered, State, ranks
 
 LOOK_AFTER = 0.25

@@ -10,10 +10,11 @@ from IPython.utils.capture import capture_output
 
 from labkit import LabError, launch
 from labkit.lab.diagnosis import stuck
-from labkit.lab.history import History, replay
+from labkit.lab.history import History
 from labkit.lab.lab import Lab
 from labkit.lab.outcome import CellError
 from labkit.lab.px import PxMagics
+from labkit.lab.replay import replay
 from labkit.rank.protocol import COMPUTING, FINISHED, RAISED, WAITING, Called, Remembered, State
 from labkit.trace import Trace
 from tests.conftest import drawn
