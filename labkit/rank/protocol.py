@@ -156,6 +156,29 @@ class Leftover:
         return self.what.startswith(SENDS + RECEIVES)
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What a copy of a rank asks for in `%%px --orders`: a message, or its part in a collective.
+
+    `peers` are those who can meet it: of a message one rank, or all from whom it may come; of a collective all
+    members, itself included. `root` is a rank, or None. All ranks of a collective must have the `same`. `what`
+    and `place` are the call in words, and its line; `turns` as in Remembered, before it.
+    """
+
+    verb: str
+    peers: tuple[int, ...]
+    group: str
+    tag: int = 0
+    root: int | None = None
+    same: str = ""
+    what: str = ""
+    place: str = ""
+    turns: int = 0
+
+    def is_collective(self) -> bool:
+        return self.verb not in SENDS + RECEIVES
+
+
 def numbered(cell: str, number: int) -> str:
     """A cell as ranks get it: a line that names it is in the place of its %%px line, the others stay.
 

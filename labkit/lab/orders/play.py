@@ -1,0 +1,149 @@
+"""One order: the ranks go on until all have ended or none can, and who meets whom is decided here. Pure.
+
+A rank is let go on as soon as it can, and a message that only one receive can take is received. Only when
+nobody can go on any more does a receive from anybody get its message: from the sender that was `decided` for
+it, else from the lowest that has sent one. By then every message is there that does not hang on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+from labkit.lab.orders.board import Board, Disagreement, Name
+from labkit.rank.protocol import Asked
+
+Decisions: TypeAlias = Mapping[Name, int]
+"""For a receive from anybody the sender whose message it gets."""
+
+
+@dataclass(frozen=True)
+class Calls:
+    """A rank calls something, and goes on."""
+
+    asked: Asked
+
+
+@dataclass(frozen=True)
+class Waits:
+    """A rank waits for the operation of that number. `only_looks`: it goes on too when nobody else can."""
+
+    number: int
+    only_looks: bool = False
+    turns: int = 0
+
+
+@dataclass(frozen=True)
+class Ends:
+    """A rank has come to the end of its cell."""
+
+    how: Any
+
+
+Request: TypeAlias = Calls | Waits | Ends
+
+
+class Ranks(Protocol):
+    """Ranks that run the cell from its beginning."""
+
+    size: int
+
+    def hear(self, rank: int) -> Request:
+        """What a rank that goes on asks next."""
+        ...
+
+    def go_on(self, rank: int, name: Name, board: Board) -> None:
+        """It does, for what it waited for is over, or (`only_looks`) nobody else can."""
+        ...
+
+    def refuse(self, rank: int, why: Disagreement) -> None:
+        """It goes on with an error."""
+        ...
+
+
+@dataclass
+class Played:
+    """How an order went. `course` is what each rank asked, in its order; `stuck` what it waits for for ever."""
+
+    board: Board
+    course: list[list[Request]]
+    stuck: dict[int, Name] = field(default_factory=dict)
+
+    @property
+    def decisions(self) -> dict[Name, int]:
+        return self.board.decided()
+
+    def ends(self) -> dict[int, Any]:
+        """How ranks came to their end, of those that did."""
+        return {rank: c[-1].how for rank, c in enumerate(self.course) if c and isinstance(c[-1], Ends)}
+
+
+def play(ranks: Ranks, decided: Decisions) -> Played:
+    """Let the ranks run, with these receives decided."""
+    board = Board(ranks.size)
+    played = Played(board, [[] for _ in range(ranks.size)])
+    waiting: dict[int, Waits] = {}
+    going = list(range(ranks.size))
+    while going:
+        for rank in going:
+            if (waits := _until_it_waits(ranks, rank, played)) is not None:
+                waiting[rank] = waits
+        while not (going := _who_can_go_on(ranks, board, waiting, decided)):
+            receive = _next_to_decide(board, decided)
+            if receive is None:
+                break
+            board.meet(receive, min(board.candidates(receive).items())[1])
+        for rank in going:
+            del waiting[rank]
+    played.stuck = {rank: (rank, waits.number) for rank, waits in waiting.items()}
+    return played
+
+
+def _until_it_waits(ranks: Ranks, rank: int, played: Played) -> Waits | None:
+    """Hear a rank until it waits (for what), or ends."""
+    while True:
+        request = ranks.hear(rank)
+        played.course[rank].append(request)
+        match request:
+            case Calls(asked):
+                played.board.ask(rank, asked)
+            case Waits():
+                return request
+            case Ends():
+                return None
+
+
+def _who_can_go_on(
+    ranks: Ranks, board: Board, waiting: Mapping[int, Waits], decided: Decisions
+) -> list[int]:
+    """Let messages be received that can go to one receive only, and ranks go on that have waited for them."""
+    _receive_what_is_certain(board, decided)
+    going = []
+    for rank, waits in waiting.items():
+        name = rank, waits.number
+        if board.is_over(name, buffered=True):
+            going.append(rank)
+            if board[name].is_collective() and (why := board.disagreement(name)):
+                ranks.refuse(rank, why)
+            else:
+                board.waited(name)
+                ranks.go_on(rank, name, board)
+    return going
+
+
+def _receive_what_is_certain(board: Board, decided: Decisions) -> None:
+    met = True
+    while met:
+        met = False
+        for receive in list(board.receives()):
+            source = decided.get(receive) if board.is_from_anybody(receive) else board.sources(receive)[0]
+            send = board.candidates(receive).get(source) if source is not None else None
+            if send is not None:
+                board.meet(receive, send)
+                met = True
+
+
+def _next_to_decide(board: Board, decided: Decisions) -> Name | None:
+    open_ = (r for r in board.receives() if board.is_from_anybody(r) and r not in decided)
+    return next((receive for receive in open_ if board.candidates(receive)), None)
