@@ -16,6 +16,7 @@ outcome     what ranks have said in it, and how it ended
 last        the result of the last one, shown again
 history     how it came to its end, step by step
 replay      what the ranks have called, played again to find these steps
+orders/     a cell in every order in which its messages can meet
 mending     ranks that can be used again after it
 leftovers   what a cell has left under way, in words
 diagnosis   who waits for whom, can it ever end, and the sentence that says so

@@ -3,6 +3,7 @@
 import atexit
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, suppress
+from pathlib import Path
 
 import ipyparallel as ipp
 
@@ -58,6 +59,13 @@ class Lab:
         if self._engines is None:
             raise LabError("the ranks of this lab", self._ended, "lab.restart()")
         return self._engines.client
+
+    @property
+    def folder(self) -> Path:
+        """Where what belongs to the running lab is, which nobody else enters."""
+        if self._engines is None:
+            raise LabError("the folder of this lab", self._ended, "lab.restart()")
+        return self._engines.folder
 
     def is_running(self) -> bool:
         """Whether every rank lives, and can be reached."""

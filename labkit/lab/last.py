@@ -8,6 +8,7 @@ from labkit import LabError
 from labkit.lab.display.live import Live
 from labkit.lab.display.said import text
 from labkit.lab.history import History
+from labkit.lab.orders.orders import Orders
 from labkit.lab.outcome import CellError, Outcome
 from labkit.trace import Trace
 
@@ -16,10 +17,11 @@ NONE = "no cell has come to an end on the ranks"
 
 @dataclass(frozen=True)
 class Last:
-    """How the last cell ended, and `trace`, of the last `%%px --trace` or `with lab.trace()`."""
+    """How the last cell ended, and the last `trace`, of --trace or `lab.trace()`, and `orders`, of --orders."""
 
     trace: Trace | None = None
     outcome: Outcome | None = None
+    orders: Orders | None = None
 
     @property
     def history(self) -> History:

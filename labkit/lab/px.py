@@ -10,6 +10,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
+from pathlib import Path
 from typing import Protocol
 
 from ipyparallel import AsyncResult, DirectView
@@ -25,12 +26,17 @@ from labkit.lab import debugging, help, leftovers, meanwhile, numbering, remote
 from labkit.lab.display.live import Live, Tiles
 from labkit.lab.last import Last
 from labkit.lab.mending import Mendable
-from labkit.lab.outcome import Outcome
+from labkit.lab.orders.run import every_order
+from labkit.lab.outcome import CellError, Outcome
 from labkit.lab.remote import send_cell
 from labkit.lab.targets import targets
 from labkit.launch.interrupts import interrupts_noted
 from labkit.rank.protocol import numbered
 from labkit.trace import Trace
+
+_NOT_WITH_ORDERS = (
+    "noblock", "trace", "races", "pdb", "keep_pending", "deadline", "local", "targets", "save_name",
+)  # fmt: skip
 
 
 class Runnable(Mendable, Protocol):
@@ -40,6 +46,9 @@ class Runnable(Mendable, Protocol):
 
     @property
     def tiles(self) -> Tiles | None: ...
+
+    @property
+    def folder(self) -> Path: ...
 
     def __getitem__(self, targets: slice | list[int]) -> DirectView: ...
 
@@ -72,6 +81,9 @@ class PxMagics(ParallelMagics):
     @magic_arguments.argument(
         "--races", action="store_true", help="tell of receives from any rank that it is luck what they get"
     )
+    @magic_arguments.argument(
+        "--orders", action="store_true", help="run the cell in every order that messages can meet in"
+    )
     @magic_arguments.argument("--pdb", action="store_true", help="stop in pdb where a rank raises an error")
     def cell_px(self, line: str = "", cell: str | None = None) -> AsyncResult | None:
         """Run the cell on every rank, or on those of --targets."""
@@ -89,7 +101,7 @@ class PxMagics(ParallelMagics):
         if block is None:
             block = self.view.block
         asked = self._asked or Namespace(
-            deadline=None, trace=False, races=False, keep_pending=False, pdb=False
+            deadline=None, trace=False, races=False, keep_pending=False, pdb=False, orders=False
         )
         if self._asked:  # else it is of %px, somewhere in a cell
             cell = numbered(cell, numbering.number(self.shell))
@@ -101,6 +113,9 @@ class PxMagics(ParallelMagics):
             )
         if block:
             self._end_earlier()
+        if asked.orders:
+            self._in_every_order(cell, block)
+            return None
         live = Live(tiles=self.lab.tiles)
         self.lab.last = replace(self.lab.last, outcome=None)
         with (
@@ -150,6 +165,22 @@ class PxMagics(ParallelMagics):
     def debug(self, line: str = "") -> None:
         """%debug, without labkit's own frames."""
         debugging.debug(self.shell, line)
+
+    def _in_every_order(self, cell: str, block: bool) -> None:
+        """Show what comes of the cell in every order; the ranks themselves do not run it."""
+        asked = {**vars(self._asked), "noblock": not block}
+        found = [f"--{n.replace('_', '-')}" for n in _NOT_WITH_ORDERS if asked.get(n) not in (None, False)]
+        if found:
+            fix = "leave one of them out"
+            raise LabError(f"--orders with {found[0]}", "the cell runs in copies of all ranks only", fix)
+        self.lab.last = replace(self.lab.last, orders=None)
+        try:
+            with self.lab.spare.held():
+                orders = every_order(self.lab, self.lab.folder, cell)
+        except KeyboardInterrupt:
+            raise CellError("interrupted, before every order was played") from None
+        self.lab.last = replace(self.lab.last, orders=orders)
+        display(orders)
 
     @contextmanager
     def _post_mortem(self) -> Iterator[None]:

@@ -78,16 +78,21 @@ def _abort() -> None:
         WORLD.Abort(_code)
 
 
+moving = threading.Lock()
+"""Held while the thread that keeps MPI moving is in MPI: what is forked then could never enter it."""
+
+
 def keep_moving(comm: MPI.Intracomm) -> None:
     """Start the thread, which probes `comm`: not COMM_SELF, where MPICH moves nothing. It ends before MPI."""
     ended = threading.Event()
 
     def run() -> None:
         while not ended.wait(_PERIOD):
-            for _ in range(_PROBES):
-                if waits:  # a wait polls by itself
-                    break
-                comm.Iprobe(MPI.ANY_SOURCE, MPI.ANY_TAG)
+            with moving:
+                for _ in range(_PROBES):
+                    if waits:  # a wait polls by itself
+                        break
+                    comm.Iprobe(MPI.ANY_SOURCE, MPI.ANY_TAG)
 
     thread = threading.Thread(target=run, name="labkit.mpi", daemon=True)
     thread.start()

@@ -6,6 +6,7 @@ engine           join the world, then serve cells
 world            the process group, the device, the names that a cell finds
 service          what the notebook can ask of an idle rank
 cells            the notebook's names for cells, and places in them
+copies           copies of this rank, for a cell that is run in every order
 state            what this rank does now, seen from another thread
 displays         what cells clear, update and draw as widgets
 help             completion and help for what cells have defined

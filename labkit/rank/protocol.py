@@ -160,9 +160,9 @@ class Leftover:
 class Asked:
     """What a copy of a rank asks for in `%%px --orders`: a message, or its part in a collective.
 
-    `peers` are those who can meet it: of a message one rank, or all from whom it may come; of a collective all
-    members, itself included. `root` is a rank, or None. All ranks of a collective must have the `same`. `what`
-    and `place` are the call in words, and its line; `turns` as in Remembered, before it.
+    `peers` are those who can meet it: of a message one rank, or all from whom it may come; of a collective
+    all members, itself included. `root` is a rank, or None. All ranks of a collective must have the `same`.
+    `what` and `place` are the call in words, and its line; `turns` how many it has in Remembered, before it.
     """
 
     verb: str

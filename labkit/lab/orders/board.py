@@ -45,6 +45,7 @@ class Board:
         self._groups: dict[tuple[str, int], dict[int, Name]] = defaultdict(dict)
         self._counts: dict[tuple[str, int], int] = defaultdict(int)
         self._place: dict[Name, tuple[str, int]] = {}
+        self._waited: set[Name] = set()
 
     def ask(self, rank: int, asked: Asked) -> Name:
         """A rank calls something."""
@@ -141,12 +142,17 @@ class Board:
 
     def waited(self, name: Name) -> None:
         """Its rank has waited for it, and goes on."""
+        self._waited.add(name)
         known = self._known_after.get(name, 0)
         if self[name].is_collective():
             members = self._groups[self._place[name]]
             for rank in self._needed(name, True):
                 known |= self._known_at_call[members[rank]]
         self.known_by_rank[name[0]] |= known
+
+    def may_change(self, name: Name) -> bool:
+        """Whether a receive's message is one whose sender has not waited yet, and could still write to it."""
+        return self[name].verb == "recv" and self.met[name] not in self._waited
 
     def disagreement(self, name: Name) -> Disagreement | None:
         """Whether the ranks that have come to a collective have called the same."""

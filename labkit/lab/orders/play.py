@@ -3,6 +3,10 @@
 A rank is let go on as soon as it can, and a message that only one receive can take is received. Only when
 nobody can go on any more does a receive from anybody get its message: from the sender that was `decided` for
 it, else from the lowest that has sent one. By then every message is there that does not hang on it.
+
+What a message says is settled by its send, and seen after the wait of its receive. A program that writes to a
+tensor before it has waited for its `isend`, or reads one before it has waited for its `irecv`, may see other
+values: those that it sees if messages leave `late`, and are there early.
 """
 
 from __future__ import annotations
@@ -27,11 +31,15 @@ class Calls:
 
 @dataclass(frozen=True)
 class Waits:
-    """A rank waits for the operation of that number. `only_looks`: it goes on too when nobody else can."""
+    """A rank waits for the operation of that number: `at_once`, as it called it, or when it had gone on.
+
+    `only_looks`: it goes on too when nobody else can. `turns` as in Asked.
+    """
 
     number: int
     only_looks: bool = False
     turns: int = 0
+    at_once: bool = True
 
 
 @dataclass(frozen=True)
@@ -64,7 +72,7 @@ class Ranks(Protocol):
 
 @dataclass
 class Played:
-    """How an order went. `course` is what each rank asked, in its order; `stuck` what it waits for for ever."""
+    """How an order went: the `course` of requests of each rank, and what those who are `stuck` wait for."""
 
     board: Board
     course: list[list[Request]]
@@ -79,7 +87,7 @@ class Played:
         return {rank: c[-1].how for rank, c in enumerate(self.course) if c and isinstance(c[-1], Ends)}
 
 
-def play(ranks: Ranks, decided: Decisions) -> Played:
+def play(ranks: Ranks, decided: Decisions, late: bool = False) -> Played:
     """Let the ranks run, with these receives decided."""
     board = Board(ranks.size)
     played = Played(board, [[] for _ in range(ranks.size)])
@@ -89,14 +97,14 @@ def play(ranks: Ranks, decided: Decisions) -> Played:
         for rank in going:
             if (waits := _until_it_waits(ranks, rank, played)) is not None:
                 waiting[rank] = waits
-        while not (going := _who_can_go_on(ranks, board, waiting, decided)):
+        while not (going := _who_can_go_on(ranks, board, waiting, decided, late)):
             receive = _next_to_decide(board, decided)
             if receive is None:
                 break
             board.meet(receive, min(board.candidates(receive).items())[1])
         for rank in going:
             del waiting[rank]
-    played.stuck = {rank: (rank, waits.number) for rank, waits in waiting.items()}
+    played.stuck = {rank: (rank, waits.number) for rank, waits in sorted(waiting.items())}
     return played
 
 
@@ -115,20 +123,22 @@ def _until_it_waits(ranks: Ranks, rank: int, played: Played) -> Waits | None:
 
 
 def _who_can_go_on(
-    ranks: Ranks, board: Board, waiting: Mapping[int, Waits], decided: Decisions
+    ranks: Ranks, board: Board, waiting: Mapping[int, Waits], decided: Decisions, late: bool
 ) -> list[int]:
     """Let messages be received that can go to one receive only, and ranks go on that have waited for them."""
     _receive_what_is_certain(board, decided)
-    going = []
-    for rank, waits in waiting.items():
-        name = rank, waits.number
-        if board.is_over(name, buffered=True):
-            going.append(rank)
-            if board[name].is_collective() and (why := board.disagreement(name)):
-                ranks.refuse(rank, why)
-            else:
-                board.waited(name)
-                ranks.go_on(rank, name, board)
+    names = {rank: (rank, waits.number) for rank, waits in waiting.items()}
+    going = [rank for rank, name in names.items() if board.is_over(name, buffered=True)]
+    if late:
+        going = [rank for rank in going if not board.may_change(names[rank])] or going[:1]
+        going = going or [rank for rank, waits in waiting.items() if waits.only_looks][:1]
+    for rank in going:
+        if board[names[rank]].is_collective() and (why := board.disagreement(names[rank])):
+            ranks.refuse(rank, why)
+        else:
+            if not waiting[rank].only_looks:
+                board.waited(names[rank])
+            ranks.go_on(rank, names[rank], board)
     return going
 
 

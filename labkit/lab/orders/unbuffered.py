@@ -44,9 +44,7 @@ def deadlocks(order: Played) -> Iterator[Stuck]:
         to_do += [buffered | {name} for name in waiting if board.is_over(name, buffered=True)]
 
 
-def _as_far_as_it_goes(
-    order: Played, buffered: frozenset[Name]
-) -> tuple[Board, tuple[int, ...], list[Name]]:
+def _as_far_as_it_goes(order: Played, buffered: frozenset[Name]) -> tuple[Board, tuple[int, ...], list[Name]]:
     board = Board(order.board.size)
     at = [0] * board.size
     moved = True

@@ -3,7 +3,7 @@
 from itertools import count
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labkit.lab.orders.board import Board
@@ -51,7 +51,7 @@ def together(size, verb="all_reduce", root=None):
 
 
 def straight(calls):
-    """A rank that makes these calls: (asked, whether it waits at once), and waits for the others at the end."""
+    """A rank that makes these calls, (asked, waited for at once), and waits for the others at the end."""
 
     def program(rank, size):
         later = []
@@ -96,7 +96,8 @@ def ends(programs):
 def ends_by_brute_force(programs):
     """The same: in each state every single step that MPI allows, until nothing new is found."""
     found, seen, to_do = set(), set(), [()]
-    for steps in iter(lambda: to_do.pop() if to_do else None, None):
+    while to_do:
+        steps = to_do.pop()
         ranks, board, at, waits, buffered, over = _replayed(programs, steps)
         key = (tuple(at), frozenset(waits), frozenset(board.met.items()), frozenset(buffered))
         if key in seen:
@@ -143,7 +144,7 @@ def _replayed(programs, steps):
 
 @st.composite
 def programs(draw):
-    """2 or 3 ranks, up to 4 messages and collectives that mostly fit together; receives from one or anybody."""
+    """2 or 3 ranks, up to 4 messages and collectives that mostly fit; receives from one or anybody."""
     size = draw(st.integers(2, 3))
     calls = [[] for _ in range(size)]
     for kind in draw(st.lists(st.sampled_from("mmmmch"), max_size=4)):
@@ -161,6 +162,7 @@ def programs(draw):
     return [straight(mine) for mine in calls]
 
 
+@settings(max_examples=25)  # a search through all interleavings takes its time
 @given(programs())
 def test_all_ends_are_found_that_a_search_of_every_interleaving_finds(programs):
     assert ends(programs) == ends_by_brute_force(programs)
