@@ -17,7 +17,7 @@ NONE = "no cell has come to an end on the ranks"
 
 @dataclass(frozen=True)
 class Last:
-    """How the last cell ended, and the last `trace`, of --trace or `lab.trace()`, and `orders`, of --orders."""
+    """How the last cell ended, the last `trace` (--trace, `lab.trace()`), the last `orders` (--orders)."""
 
     trace: Trace | None = None
     outcome: Outcome | None = None
