@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 
 import pytest
 
@@ -21,7 +22,7 @@ from labkit.launch.hosts.ports import free_port
 from tests.environments import environment_without
 from tests.lessons import lesson, said
 from tests.slurm.conftest import ROOT
-from tests.waiting import NO_HURRY, until
+from tests.waiting import NO_HURRY, until, until_ranks, waits
 
 pytestmark = pytest.mark.slurm
 
@@ -236,3 +237,31 @@ def test_the_template_for_jupyterlab(jobs, tmp_path):
         subprocess.run(["scancel", "--name=labkit"], timeout=20)
     assert until(lambda: jobs() == [], 60)
     assert [oct(p.stat().st_mode & 0o077) for p in tmp_path.glob("labkit-*.txt")] == ["0o0"]
+
+
+STOPS = """\
+loss = torch.tensor(rank + 1.0)
+if rank == 3:
+    breakpoint()
+    loss *= 10
+dist.all_reduce(loss)
+assert loss == 46"""
+
+
+def test_a_rank_of_a_job_stops_in_pdb(lab, session):
+    alone = partial(until_ranks, are=waits, ranks=[0, 1, 2])
+    typed = (alone, "p loss"), "import os", "p os.environ['SLURMD_NODENAME']", "rank 0", "n", "go"
+    transcript, error = session(STOPS, *typed, lab=lab)
+    assert error is None
+    assert "[rank 3] line 4: breakpoint()" in transcript and "[rank 3] line 5: loss *= 10" in transcript
+    assert "[rank 3] tensor(4.)" in transcript and "[rank 3] 'n2'" in transcript
+    assert "rank 0 has not stopped: it is waiting, line 6: dist.all_reduce(loss)" in transcript
+
+
+def test_an_interrupt_ends_a_stop_in_a_job(lab, session):
+    def interrupted(lab):
+        raise KeyboardInterrupt
+
+    transcript, error = session(STOPS, "p loss", interrupted, lab=lab)
+    assert str(error).startswith("interrupted")
+    assert lab[:]["rank"] == [0, 1, 2, 3]
