@@ -8,7 +8,7 @@ stub        %%px where there are no ranks
 numbering   the number that stands beside a cell
 help        completion and inspection in its cells
 meanwhile   the same while one of them runs
-debugging   %debug
+debugging   %debug, and debuggers from outside
 conversation  what is typed to ranks that have stopped in pdb
 stopped     processes that are stopped and live
 cell        one cell, from sending it to its end

@@ -10,6 +10,7 @@ import ipyparallel as ipp
 from labkit import LabError, launch
 from labkit.lab import network, px, remote
 from labkit.lab.compare import compare
+from labkit.lab.debugging import Attachable, attachable
 from labkit.lab.display.comparison import Comparison
 from labkit.lab.display.tables import ranks_html, ranks_text
 from labkit.lab.display.view import View
@@ -176,6 +177,15 @@ class Lab:
         """
         self.tiles = self.tiles or View(self)
         return self.tiles
+
+    def debugpy(self, rank: int = 0) -> Attachable:
+        """Let VS Code, or whatever else speaks debugpy's protocol, attach to a rank; says where, and how.
+
+        It opens a port on the loopback of the rank's host that asks nobody who he is, until the lab stops:
+        nothing for a machine that others use too. `breakpoint()` needs no port. LabError if there is no such
+        rank.
+        """
+        return attachable(self, rank)
 
     def compare(self, name: str) -> Comparison:
         """Whether all ranks have the same under `name` ("model", "x[0].grad"), and how far apart they are.

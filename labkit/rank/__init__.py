@@ -16,6 +16,7 @@ gloo_works       the same in gloo
 interrupts       where an interrupt lands
 tracebacks       a short traceback
 debugger         pdb at breakpoint() or at an error, with the notebook as its keyboard
+attach           debugpy, for a debugger from outside
 digest           what is compared of a value, in place of the data
 recording        this rank's part of a trace
 history          what it has called in its cell
