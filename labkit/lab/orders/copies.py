@@ -17,6 +17,7 @@ from typing import Any
 
 import ipyparallel as ipp
 
+from labkit import LabError
 from labkit.lab import remote
 from labkit.lab.display.said import Failure, Said
 from labkit.lab.orders.board import Board, Disagreement, Name
@@ -35,8 +36,8 @@ SOCKET = "orders"
 class Copied:
     """How a copy has ended: what it said, and what it called."""
 
-    said: Said
     remembered: Remembered
+    said: Said
 
 
 class Silent(Exception):
@@ -80,9 +81,13 @@ class Troupe:
 
     def _arrivals(self) -> Iterator[tuple[Connection, tuple[str, int]]]:
         """As many connections as there are ranks."""
+        end = time.monotonic() + remote.CALL_DEADLINE * remote.crowded()
         for _ in self._lab.ranks:
             while not wait([self._listener._listener._socket], LOOK_AFTER):  # type: ignore[attr-defined]
                 self.require_alive()
+                if time.monotonic() > end:
+                    found = "not every rank has made a copy of itself: is there memory for as many again?"
+                    raise LabError("%%px --orders", found, "free some, or start fewer ranks")
             connection = self._listener.accept()
             yield connection, connection.recv()
 
@@ -112,15 +117,13 @@ def troupe(lab: Reachable, folder: Path, source: str) -> Iterator[Troupe]:
 class Copies:
     """One set of copies, as `play` has ranks.
 
-    `given` is what each call gives: of one that is `late` what its tensor has now. `written_to` are calls
-    whose tensors were written to before their ranks had waited.
+    `given` is what each call gives; of copies that are `late` what its tensor has now.
     """
 
     troupe: Troupe
     lines: dict[int, Connection]
     late: bool = False
     given: dict[Name, bytes] = field(default_factory=dict)
-    written_to: set[Name] = field(default_factory=set)
     asked: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -136,10 +139,10 @@ class Copies:
                 return Calls(asked)
             case ("waits" | "looks") as what, number, turns, at_once, changes:
                 self._change(rank, changes)
-                return Waits(number, what == "looks", turns, at_once)
+                return Waits(number, what == "looks", turns, at_once, tuple(changes))
             case "ends", said, remembered, changes:
                 self._change(rank, changes)
-                return Ends(Copied(_said(rank, **said), remembered))
+                return Ends(Copied(remembered, _said(rank, **said)), tuple(changes))
         raise AssertionError("a copy says one of these")
 
     def go_on(self, rank: int, name: Name, board: Board) -> None:
@@ -158,17 +161,14 @@ class Copies:
         """Let the call of a rank that waits end with an error."""
         self.lines[rank].send(("refused", "; ".join(why.told)))
 
-    def end_stuck(self, ranks: list[int]) -> dict[int, Remembered]:
-        """End copies that wait for ever; what they called."""
-        for rank in ranks:
-            self.lines[rank].send("end")
-        return {rank: self._receive(rank) for rank in ranks}
+    def leave(self, rank: int) -> Copied:
+        """End a copy that waits for ever; what it has called."""
+        self.lines[rank].send("end")
+        return Copied(self._receive(rank), Said(rank, done=False))
 
     def _change(self, rank: int, changes: dict[int, bytes]) -> None:
-        for number, message in changes.items():
-            if self.late:
-                self.given[rank, number] = message
-            self.written_to.add((rank, number))
+        if self.late:
+            self.given |= {(rank, number): message for number, message in changes.items()}
 
     def _receive(self, rank: int) -> Any:
         end = time.monotonic() + PATIENCE * remote.crowded()

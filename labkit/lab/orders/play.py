@@ -33,20 +33,23 @@ class Calls:
 class Waits:
     """A rank waits for the operation of that number: `at_once`, as it called it, or when it had gone on.
 
-    `only_looks`: it goes on too when nobody else can. `turns` as in Asked.
+    `only_looks`: it goes on too when nobody else can. `turns` as in Asked. `written_to` are its calls whose
+    tensors were written to, and not waited for.
     """
 
     number: int
     only_looks: bool = False
     turns: int = 0
     at_once: bool = True
+    written_to: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
 class Ends:
-    """A rank has come to the end of its cell."""
+    """A rank has come to the end of its cell. `written_to` as in Waits."""
 
     how: Any
+    written_to: tuple[int, ...] = ()
 
 
 Request: TypeAlias = Calls | Waits | Ends
@@ -69,22 +72,24 @@ class Ranks(Protocol):
         """It goes on with an error."""
         ...
 
+    def leave(self, rank: int) -> Any:
+        """It waits for ever: how it ends."""
+        ...
+
 
 @dataclass
 class Played:
-    """How an order went: the `course` of requests of each rank, and what those who are `stuck` wait for."""
+    """How an order went: the `course` of requests of each rank, what those who are `stuck` wait for, and how
+    each has ended."""
 
     board: Board
     course: list[list[Request]]
     stuck: dict[int, Name] = field(default_factory=dict)
+    hows: dict[int, Any] = field(default_factory=dict)
 
     @property
     def decisions(self) -> dict[Name, int]:
         return self.board.decided()
-
-    def ends(self) -> dict[int, Any]:
-        """How ranks came to their end, of those that did."""
-        return {rank: c[-1].how for rank, c in enumerate(self.course) if c and isinstance(c[-1], Ends)}
 
 
 def play(ranks: Ranks, decided: Decisions, late: bool = False) -> Played:
@@ -105,6 +110,7 @@ def play(ranks: Ranks, decided: Decisions, late: bool = False) -> Played:
         for rank in going:
             del waiting[rank]
     played.stuck = {rank: (rank, waits.number) for rank, waits in sorted(waiting.items())}
+    played.hows |= {rank: ranks.leave(rank) for rank in played.stuck}
     return played
 
 
@@ -118,7 +124,8 @@ def _until_it_waits(ranks: Ranks, rank: int, played: Played) -> Waits | None:
                 played.board.ask(rank, asked)
             case Waits():
                 return request
-            case Ends():
+            case Ends(how):
+                played.hows[rank] = how
                 return None
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from labkit import LabError
 from labkit.lab.display.said import Said
 from labkit.lab.orders.board import Name
-from labkit.lab.orders.copies import Copied, Silent, Troupe, troupe
+from labkit.lab.orders.copies import Silent, Troupe, troupe
 from labkit.lab.orders.explore import Unrepeatable, explore
 from labkit.lab.orders.orders import End, Got, Order, Orders, shown
-from labkit.lab.orders.play import Decisions, Played, Waits, play
+from labkit.lab.orders.play import Decisions, Ends, Played, Waits, play
 from labkit.lab.orders.unbuffered import Stuck, deadlocks
 from labkit.lab.remote import Reachable
 from labkit.lab.replay import replay
@@ -44,8 +44,6 @@ class _Run:
     def __init__(self, ranks: Troupe) -> None:
         self._ranks = ranks
         self._deadlocks: set[frozenset[tuple[Name, Name]]] = set()
-        self._remembered: dict[int, Remembered] = {}
-        self._written_to: set[Name] = set()
 
     def orders(self) -> Orders:
         found: list[Order] = []
@@ -69,52 +67,50 @@ class _Run:
 
     def _play(self, decided: Decisions, late: bool = False) -> Played:
         with self._ranks.copies(late) as copies:
-            played = play(copies, decided, late)
-            self._remembered = copies.end_stuck(list(played.stuck))
-            self._remembered |= {rank: how.remembered for rank, how in played.ends().items()}
-            self._written_to = copies.written_to
-        return played
+            return play(copies, decided, late)
 
     def _of(self, played: Played) -> Iterator[Order]:
-        """The order that was played, and others in which as much meets."""
-        remembered, written_to = self._remembered, self._written_to
+        """The order that was played, and others in which the same meets."""
+        yield from self._ends(played)
+        if not played.stuck and (_is_written_to(played) or _is_read_early(played)):
+            other = self._play(played.decisions, late=True)
+            if other.stuck or _outcome(other) != _outcome(played):
+                yield from self._ends(other, LATE)
+
+    def _ends(self, played: Played, how: str = "") -> Iterator[Order]:
         if not played.stuck:
-            yield self._over(played)
+            yield _over(played, how)
         waiting = tuple(played.stuck.values())
         for stuck in sorted(deadlocks(played), key=lambda stuck: stuck.waiting != waiting):
             if stuck.met not in self._deadlocks:
                 self._deadlocks.add(stuck.met)
-                yield self._deadlock(played, stuck, remembered)
-        if not played.stuck and (written_to or _is_read_early(played)):
-            other = self._play(played.decisions, late=True)
-            if not other.stuck and shown(_said(other)) != shown(_said(played)):
-                yield self._over(other, LATE)
-
-    def _over(self, played: Played, how: str = "") -> Order:
-        said = _said(played)
-        if not any(s.failure for s in said):
-            return Order(End.RIGHT, _got(played), said, how=how)
-        ended = tuple(map(_ended, said))
-        history = replay([self._remembered[rank] for rank in range(len(said))], ended)
-        return Order(End.ERROR, _got(played), said, history, how)
-
-    def _deadlock(self, played: Played, stuck: Stuck, remembered: dict[int, Remembered]) -> Order:
-        waiting = dict(stuck.waiting)
-        said = {rank: how.said for rank, how in played.ends().items() if rank not in waiting}
-        ended = [_ended(said.get(rank) or Said(rank, done=False)) for rank in range(played.board.size)]
-        here = [_until(played, rank, stuck, remembered[rank]) for rank in range(played.board.size)]
-        how = "" if stuck.waiting == tuple(played.stuck.values()) else UNBUFFERED
-        end = End.ERROR if any(s.failure for s in said.values()) else End.DEADLOCK
-        return Order(end, _got(played, stuck), tuple(said.values()), replay(here, ended), how)
+                yield _deadlock(played, stuck, how or UNBUFFERED * (stuck.waiting != waiting))
 
 
-def _until(played: Played, rank: int, stuck: Stuck, remembered: Remembered) -> Remembered:
+def _over(played: Played, how: str) -> Order:
+    said = _said(played)
+    if not any(s.failure for s in said):
+        return Order(End.RIGHT, _got(played), said, how=how)
+    history = replay([played.hows[s.rank].remembered for s in said], [_ended(s) for s in said])
+    return Order(End.ERROR, _got(played), said, history, how)
+
+
+def _deadlock(played: Played, stuck: Stuck, how: str) -> Order:
+    waiting = dict(stuck.waiting)
+    said = [Said(s.rank, done=False) if s.rank in waiting else s for s in _said(played)]
+    history = replay([_until(played, s.rank, stuck) for s in said], [_ended(s) for s in said])
+    end = End.ERROR if any(s.failure for s in said) else End.DEADLOCK
+    return Order(end, _got(played, stuck), tuple(s for s in said if s.done), history, how)
+
+
+def _until(played: Played, rank: int, stuck: Stuck) -> Remembered:
     """What a rank had called when it stopped."""
-    course, at = played.course[rank], stuck.stopped[rank]
-    if at >= len(course) or not isinstance(course[at], Waits):
-        return remembered
-    turns = remembered.turns[: course[at].turns]
-    return Remembered(remembered.calls[: max(turns, default=-1) + 1], turns)
+    remembered: Remembered = played.hows[rank].remembered
+    match played.course[rank][stuck.stopped[rank] :]:
+        case [Waits(turns=count), *_]:
+            turns = remembered.turns[:count]
+            return Remembered(remembered.calls[: max(turns, default=-1) + 1], turns)
+    return remembered
 
 
 def _ended(said: Said) -> State:
@@ -126,8 +122,13 @@ def _ended(said: Said) -> State:
 
 
 def _said(played: Played) -> tuple[Said, ...]:
-    ends: dict[int, Copied] = played.ends()
-    return tuple(ends[rank].said for rank in sorted(ends))
+    return tuple(how.said for _, how in sorted(played.hows.items()))
+
+
+def _outcome(played: Played) -> object:
+    """What can be seen of how an order went."""
+    said = _said(played)
+    return shown(said), [s.failure.in_short() if s.failure else "" for s in said]
 
 
 def _got(played: Played, stuck: Stuck | None = None) -> tuple[Got, ...]:
@@ -137,6 +138,12 @@ def _got(played: Played, stuck: Stuck | None = None) -> tuple[Got, ...]:
         for receive, source in played.decisions.items()
         if receive in met
     )
+
+
+def _is_written_to(played: Played) -> bool:
+    """Whether a rank has written to what it had given to a call that it had not waited for."""
+    asked = (request for course in played.course for request in course)
+    return any(isinstance(request, Waits | Ends) and request.written_to for request in asked)
 
 
 def _is_read_early(played: Played) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from labkit.lab.orders.board import Board, Name
 from labkit.lab.orders.play import Calls, Ends, Played, Waits
 
-MOST = 10_000
+MOST = 2_000
 """Ways to buffer some sends and not others that are looked at of one order."""
 
 
