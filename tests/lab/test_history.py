@@ -166,6 +166,8 @@ def test_without_calls_it_says_so():
 
 DEADLOCKS = [p for p in PROGRAMS if p.says[0].startswith("deadlock") and not p.new_ranks]
 NOW = drawn("history", DEADLOCKS, 2)
+OF_TORCH = [p for p in DEADLOCKS if "mpi4py" not in p.wrong]
+TODAY = drawn("gloo", OF_TORCH, 4)
 
 
 def history_of(shell, lab, code, options=""):
@@ -185,6 +187,13 @@ def without_numbers(history):
 def test_a_deadlock_is_gone_back_through(labs, shell, program):
     """The ranks that its verdict names, in the lines that it names; and the same in every run."""
     lab = labs(program.ranks)
+    history = told_and_marked(shell, lab, program)
+    again, _ = history_of(shell, lab, program.wrong, program.options)
+    assert without_numbers(again) == without_numbers(history)
+
+
+def told_and_marked(shell, lab, program):
+    """The history of a deadlock, which names whom its verdict names, from the first step on that it may."""
     history, verdict = history_of(shell, lab, program.wrong, program.options)
     places = {who: place for who, place in re.findall(r"(ranks? [\d, -]+) in .*?, (line \d+)", verdict)}
     assert places and history.stuck_from is not None
@@ -194,8 +203,7 @@ def test_a_deadlock_is_gone_back_through(labs, shell, program):
             assert history.steps[-1].turns[rank].state.place.startswith(place + ":")
     for k, step in enumerate(history.steps):
         assert (set(history.stuck) <= {s.rank for s in stuck(step.states)}) == (k >= history.stuck_from)
-    again, _ = history_of(shell, lab, program.wrong, program.options)
-    assert without_numbers(again) == without_numbers(history)
+    return history
 
 
 def numbers(who):
@@ -228,6 +236,32 @@ def test_the_text_form(labs, shell):
     waited = CELL + "if rank == 0:\n    work.wait()"
     history, _ = history_of(shell, labs(2), waited)
     assert without_numbers(history) == re.sub(" +", " ", TEXT), "nobody has come to that wait"
+
+
+@pytest.fixture(scope="module")
+def gloo():
+    """A lab of so many ranks over gloo, the same each time."""
+    running = {}
+
+    def lab_of(size):
+        if size not in running:
+            running[size] = Lab(launch.plan(size, backend="gloo"))
+        return running[size]
+
+    yield lab_of
+    for lab in running.values():
+        lab.stop()
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(p, id=p.name, marks=getattr(pytest.mark, ("nightly", "slow")[p in TODAY]))
+        for p in OF_TORCH
+    ],
+)
+def test_a_deadlock_of_gloo_is_gone_back_through(gloo, shell, program):
+    told_and_marked(shell, gloo(program.ranks), program)
 
 
 @pytest.mark.slow
