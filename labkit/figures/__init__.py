@@ -19,7 +19,9 @@ tiles               which rank holds which part of a matrix
 curves              loss and accuracy of several runs
 latency_bandwidth   time of a message against its size
 lessons/            figures that one lesson needs
-style               a colour per rank, grey for waiting, fonts and sizes
+style               fonts, sizes, lines
+colours             a colour per rank, grey for waiting, and both on a dark page
+picture             one PNG for light pages and dark ones
 watched             whether somebody looks, so that a figure may move and answer
 units               seconds and bytes in units that a reader can say
 """

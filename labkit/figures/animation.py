@@ -3,12 +3,11 @@
 import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
-from io import BytesIO
 
 from matplotlib.figure import Figure
-from PIL import Image
 
 from labkit.figures.cells import rule, sheet
+from labkit.figures.picture import picture
 from labkit.figures.steps import BELOW, LEFT, RIGHT, State, draw_state
 from labkit.figures.style import LETTERS_PER_INCH, in_style
 
@@ -37,15 +36,11 @@ class Animation:
         draw_state(axes, self.states[number], LEFT, above, cell)
         return made
 
-    def png(self) -> bytes:
-        """All states, one after the other, again and again."""
-        frames = [_image(self.frame(number)) for number in range(len(self.states))]
+    def picture(self) -> tuple[bytes, str]:
+        """All states, one after the other, again and again: the PNG, and its colours on a dark page."""
+        frames = [self.frame(number) for number in range(len(self.states))]
         shown = [1000 * SECONDS] * (len(frames) - 1) + [1000 * AT_THE_END]
-        file = BytesIO()
-        frames[0].save(
-            file, "png", save_all=True, append_images=frames[1:], duration=shown, loop=0, optimize=True
-        )
-        return file.getvalue()
+        return picture(frames, {"duration": shown, "loop": 0}, dpi=DOTS_PER_INCH)
 
     def description(self) -> str:
         """The alternative text: what is to be seen, and the names of the steps."""
@@ -55,17 +50,11 @@ class Animation:
         return self.description()
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> tuple[dict, dict]:
-        picture = base64.b64encode(self.png()).decode()
-        told = {"image/png": picture, "text/plain": self.description()}
-        return told, {"image/png": {"alt": self.description()}}
+        png, dark = self.picture()
+        told = {"image/png": base64.b64encode(png).decode(), "text/plain": self.description()}
+        return told, {"image/png": {"alt": self.description(), "dark": dark}}
 
 
 def animation(states: Sequence[State], title: str) -> Animation:
     """A frame per state; a cell that ends in it shows it. What moves cannot be printed: draw `steps` too."""
     return Animation(tuple(states), title)
-
-
-def _image(made: Figure) -> Image.Image:
-    file = BytesIO()
-    made.savefig(file, format="png", dpi=DOTS_PER_INCH)
-    return Image.open(file).convert("RGB").quantize(64)

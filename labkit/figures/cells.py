@@ -8,9 +8,11 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
-from labkit.figures.style import QUIET, figure, half_opaque, place_freely, rank_colour
+from labkit.figures.colours import QUIET, half_opaque, rank_colour
+from labkit.figures.style import figure, place_freely
 
 TITLE = 0.4  # inches
+FOOT = 0.1  # of a cell: its lower end, in the full colour
 STRIPE = 0.04  # inches: the thinnest that shows its colour
 LEAST = 0.15  # inches: in smaller cells there is no number
 
@@ -42,7 +44,8 @@ def rule(axes: Axes, wide: float, tall: float) -> None:
 def draw_cells(axes: Axes, rows: Sequence[Sequence[Cell]], left: float, top: float, inches: float) -> None:
     """A row per rank from (left, top) on. One cell is 1 by 1 in the data's units, which are `inches` long.
 
-    A cell has a stripe for each owner; of too many for that, the share of all ranks is filled in grey.
+    A cell has a stripe for each owner, with its full colour at the foot; of too many for that, the share of
+    all ranks is filled in grey.
     """
     stripes, colours, boxes = [], [], []
     longest = max((len(f"{cell.value:g}") for row in rows for cell in row), default=1)
@@ -52,12 +55,14 @@ def draw_cells(axes: Axes, rows: Sequence[Sequence[Cell]], left: float, top: flo
             x, y = left + column, top + rank
             boxes.append(box(x, y, 1))
             if len(cell.owners) > inches / STRIPE:
-                stripes.append(box(x, y + 1, 1, -len(cell.owners) / len(rows)))
-                colours.append(half_opaque(QUIET))
+                share = len(cell.owners) / len(rows)
+                stripes += [box(x, y + 1, 1, -share), box(x, y + 1 - FOOT, 1, FOOT)]
+                colours += [half_opaque(QUIET), QUIET]
             else:
                 for part, owner in enumerate(cell.owners):
-                    stripes.append(box(x + part / len(cell.owners), y, 1 / len(cell.owners)))
-                    colours.append(half_opaque(rank_colour(owner)))
+                    left_of, wide = x + part / len(cell.owners), 1 / len(cell.owners)
+                    stripes += [box(left_of, y, wide), box(left_of, y + 1 - FOOT, wide, FOOT)]
+                    colours += [half_opaque(rank_colour(owner)), rank_colour(owner)]
             if inches >= LEAST:
                 axes.text(x + 0.5, y + 0.5, f"{cell.value:g}", ha="center", va="center", fontsize=letters)
     axes.add_collection(PolyCollection(stripes, facecolors=colours, linewidths=0))

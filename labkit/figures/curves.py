@@ -6,6 +6,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from labkit.figures.colours import RIM
 from labkit.figures.style import figure, in_style, line_of_many
 
 APART = 0.17
@@ -21,7 +22,7 @@ def curves(runs: Runs, title: str | None = None) -> Figure:
     """Draw the loss, and beside it the accuracy where there is one. Returns a Figure.
 
     `runs`: {name: (losses, accuracies)}, a loss per step and an accuracy, 0 to 1, per epoch; either may
-    be empty. The first run is wide and pale, so that one that equals it lies on it. `title`: if not
+    be empty. The first run is wide and grey, so that one that equals it lies on it. `title`: if not
     given, which run ends with the lowest loss, and how accurate it is.
     """
     columns = [column for column in (0, 1) if any(len(run[column]) for run in runs.values())] or [0]
@@ -51,7 +52,7 @@ def curves(runs: Runs, title: str | None = None) -> Figure:
 
 def _line(number: int) -> dict[str, Any]:
     if number == 0:
-        return {"color": "0.8", "lw": 6, "solid_capstyle": "round", "zorder": 1}
+        return {"color": RIM, "lw": 6, "solid_capstyle": "round", "zorder": 1}
     return line_of_many(number - 1)
 
 

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
+from labkit.figures.colours import QUIET, RIM, WAIT, rank_colour
+from labkit.figures.looks import EDGE
 from labkit.figures.spans import by_rank, extent
-from labkit.figures.style import QUIET, WAIT, figure, in_style, rank_colour
+from labkit.figures.style import figure, in_style
 from labkit.figures.units import unit
 from labkit.trace.event import COMPUTE
 
@@ -42,7 +44,7 @@ def idle(trace: Trace, title: str | None = None) -> Figure:
         height_ratios=[lanes, BELOW],
     )
     for rank, spans in enumerate(_computes(trace)):
-        above.broken_barh([(0, length)], (rank - 0.36, 0.72), facecolor=WAIT, linewidth=0)
+        above.broken_barh([(0, length)], (rank - 0.36, 0.72), facecolor=WAIT, edgecolor=RIM, linewidth=EDGE)
         bars = [((a - start) / scale, (b - a) / scale) for a, b in spans]
         above.broken_barh(bars, (rank - 0.36, 0.72), facecolor=rank_colour(rank), linewidth=0)
         share = sum(width for _, width in bars) / length

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from labkit.figures.style import RANK_COLOURS, WAIT, figure, in_style
+from labkit.figures.colours import RANK_COLOURS, RIM
+from labkit.figures.style import figure, in_style
 from labkit.figures.units import size
 
 
@@ -23,7 +24,7 @@ def latency_bandwidth(sizes: Sequence[float], seconds: Sequence[float], alpha: f
     made, axes = figure(finding, height=3.6)
     n = np.geomspace(min(sizes), max(sizes), 200)
     fitted = alpha + n * beta
-    axes.axvspan(n[0], half, color=WAIT, alpha=0.45, linewidth=0)
+    axes.axvline(half, color=RIM, linewidth=1)
     axes.plot(n, np.full_like(n, alpha * 1e6), ":", color="black", linewidth=1)
     axes.plot(n, n * beta * 1e6, ":", color="black", linewidth=1)
     axes.plot(n, fitted * 1e6, color="black", linewidth=1.5, label="fit: alpha + n · beta")

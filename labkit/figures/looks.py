@@ -9,8 +9,14 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.typing import ColorType
 
+from labkit.figures.colours import RIM, WAIT, half_opaque
 from labkit.figures.spans import KINDS
-from labkit.figures.style import WAIT, half_opaque
+
+EDGE = 0.6
+"""Points, of the edge of what is too pale to stand out from the page."""
+
+HATCHED = {"facecolor": "none", "edgecolor": RIM, "hatch": "//", "linewidth": 0, "zorder": 0}
+"""A part of a panel that the legend names: pale grey would say that somebody waits."""
 
 
 def look(kind: str, colour: ColorType) -> dict[str, Any]:
@@ -18,8 +24,8 @@ def look(kind: str, colour: ColorType) -> dict[str, Any]:
     looks: dict[str, dict[str, Any]] = {
         "compute": {"facecolor": colour, "linewidth": 0},
         "off the CPU": {"facecolor": "white", "edgecolor": colour, "hatch": "//////", "linewidth": 0},
-        "communication": {"facecolor": half_opaque(colour), "linewidth": 0},
-        "waiting": {"facecolor": WAIT, "linewidth": 0},
+        "communication": {"facecolor": half_opaque(colour), "edgecolor": colour, "linewidth": EDGE},
+        "waiting": {"facecolor": WAIT, "edgecolor": RIM, "linewidth": EDGE},
     }
     return looks[kind]
 

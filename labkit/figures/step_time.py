@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
+from labkit.figures.colours import QUIET, rank_colour
 from labkit.figures.looks import legend, look
 from labkit.figures.spans import KINDS, extent, time_spent
-from labkit.figures.style import QUIET, figure, in_style, rank_colour
+from labkit.figures.style import figure, in_style
 from labkit.figures.units import duration, unit
 
 if TYPE_CHECKING:

@@ -8,9 +8,11 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 
 from labkit.figures.cells import TITLE, box, rule
-from labkit.figures.style import QUIET, WAIT, figure, half_opaque, in_style, place_freely, rank_colour
+from labkit.figures.colours import QUIET, half_opaque, rank_colour
+from labkit.figures.style import figure, in_style, place_freely
 
 GAP, NAME, WIDEST = 0.5, 0.34, 9.0  # inches: between matrices, above and below them, of all
+FOOT = 0.1  # of a tile: its lower end, in the full colour
 STRIPES = 12
 """So many per side of a tile show that it is a sum over ranks."""
 LEAST = 0.14  # inches: a narrower tile has no number
@@ -54,7 +56,7 @@ def _part(length: int, k: int, n: int) -> tuple[int, int]:
 def tiles(products: Mapping[str, Sequence[Tiles]], title: str) -> Figure:
     """Draw each product as a row of matrices: X · A = Y. Returns a Figure; `title` states the finding.
 
-    A tile that one rank holds has its colour and its number; what several hold is grey, and names them; what
+    A tile that one rank holds has its colour and its number; what several hold is white, and names them; what
     is a sum over ranks is striped in their colours. First drawn in lesson 16.
     """
     wide = max(sum(m.shape[1] for m in row) for row in products.values())
@@ -90,8 +92,10 @@ def _draw(axes: Axes, matrix: Tiles, left: float, top: float, inches: float) -> 
         x, y = left + begin * inches, top + first * inches
         w, h = (end - begin) * inches, (last - first) * inches
         says, looks = _look(matrix, ranks)
-        stripes += [box(x + w * k / len(looks), y, w / len(looks), h) for k in range(len(looks))]
-        colours += looks
+        for k, colour in enumerate(looks):
+            left_of, wide = x + w * k / len(looks), w / len(looks)
+            stripes += [box(left_of, y, wide, h), box(left_of, y + h * (1 - FOOT), wide, h * FOOT)]
+            colours += [half_opaque(colour), colour]
         edges.append(box(x, y, w, h))
         if min(w / (0.6 * len(says)), h) >= LEAST:
             size = min(11, 72 * min(w / len(says), h) * 0.8)
@@ -108,9 +112,9 @@ def _draw(axes: Axes, matrix: Tiles, left: float, top: float, inches: float) -> 
 
 def _look(matrix: Tiles, ranks: list[int]) -> tuple[str, list]:
     """What a tile says that these ranks hold, and its colours from left to right."""
-    own = [half_opaque(rank_colour(rank)) for rank in ranks]
+    own = [rank_colour(rank) for rank in ranks]
     if len(ranks) == 1:
         return str(ranks[0]), own
     if matrix.summands:
         return "Σ", own * max(1, STRIPES // len(ranks))
-    return "all" if len(ranks) == len(matrix.parts) else ", ".join(map(str, ranks)), [WAIT]
+    return "all" if len(ranks) == len(matrix.parts) else ", ".join(map(str, ranks)), []

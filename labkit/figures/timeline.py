@@ -9,10 +9,11 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.patheffects import withStroke
 
+from labkit.figures.colours import WAIT, half_opaque, rank_colour
 from labkit.figures.finding import finding
 from labkit.figures.looks import legend, look
 from labkit.figures.spans import KINDS, Span, by_rank, extent, is_timed, merged, spans, tracks
-from labkit.figures.style import WAIT, CourseFigure, figure, half_opaque, in_style, rank_colour
+from labkit.figures.style import CourseFigure, figure, in_style
 from labkit.figures.units import unit
 from labkit.trace.event import Event
 
@@ -24,6 +25,7 @@ LANE = 0.36  # half the height of a lane; the lanes are 1 apart
 PIXELS = 700  # of the time axis: what is thinner than one of them is drawn with its neighbours
 MOST_TRACKS = 3
 """How many operations of one rank are drawn beside each other where they overlap."""
+EDGED = 4  # pixels: a thinner bar would be all edge, and has none
 LEAST = 0.01  # a smaller share of a bar is not drawn
 LETTER = 0.07  # inches: the width of one in a bar
 
@@ -79,7 +81,7 @@ def lanes(
         for row, track in enumerate(rows):
             found = merged([span for event in track for span in spans(event, timed)], length / PIXELS)
             bottom, full = rank + LANE - row * 2 * LANE / len(rows), 2 * LANE / len(rows)
-            drawn |= _bars(axes, rank, found, bottom, full, start, scale)
+            drawn |= _bars(axes, rank, found, bottom, full, start, scale, length)
             _names(axes, track, bottom - full / 2, start, scale, length, full * height / ranks)
     drawn |= _arrows(axes, trace, start, scale, length)
     axes.set(xlim=(-0.005 * length / scale, 1.005 * length / scale), ylim=(ranks - 0.4, -0.6))
@@ -91,10 +93,18 @@ def lanes(
 
 
 def _bars(
-    axes: Axes, rank: int, found: list[Span], bottom: float, full: float, start: float, scale: float
+    axes: Axes,
+    rank: int,
+    found: list[Span],
+    bottom: float,
+    full: float,
+    start: float,
+    scale: float,
+    length: float,
 ) -> set[str]:
     """The spans of one track, each kind as one artist; returns the kinds that there are."""
-    corners = {kind: [] for kind in KINDS}
+    corners = {(kind, is_edged): [] for kind in KINDS for is_edged in (True, False)}
+    edged = EDGED * length / PIXELS
     for begin, end, shares in found:
         low = bottom
         for kind in KINDS:
@@ -102,14 +112,17 @@ def _bars(
             high = low - full * share
             if share > LEAST:
                 left, right = (begin - start) / scale, (end - start) / scale
-                corners[kind].append([(left, low), (left, high), (right, high), (right, low)])
+                corners[kind, end - begin > edged].append(
+                    [(left, low), (left, high), (right, high), (right, low)]
+                )
             low = high
-    for kind, boxes in corners.items():
+    for (kind, is_edged), boxes in corners.items():
         if boxes:
-            bars = PolyCollection(boxes, **look(kind, rank_colour(rank)), zorder=2)
+            edge = {} if is_edged else {"linewidth": 0}
+            bars = PolyCollection(boxes, **look(kind, rank_colour(rank)) | edge, zorder=2)
             bars.set_gid(f"rank {rank}: {kind}")
             axes.add_collection(bars)
-    return {kind for kind, boxes in corners.items() if boxes}
+    return {kind for (kind, _), boxes in corners.items() if boxes}
 
 
 def _names(

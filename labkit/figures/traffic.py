@@ -10,15 +10,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from labkit.figures.style import figure, in_style, place_freely, rank_colour
+from labkit.figures.colours import QUIET, RIM, rank_colour
+from labkit.figures.style import figure, in_style, place_freely
 from labkit.figures.units import BYTES, short, size, unit
 from labkit.trace.event import COMPUTE
 
 if TYPE_CHECKING:
     from labkit.trace import Trace
 
-DARKEST = 0.45
-"""Of the greys, for the largest number: black text is legible on it, and the ranks have the colours."""
+BAR = 0.16  # of a cell: the height of the bar below a number, which fills the cell for the largest one
 MARGIN = 0.9  # inches, left of the cells of a panel
 STRIP = 0.14  # of a cell: the colour of a rank beside its number
 
@@ -74,16 +74,17 @@ def _tables(trace: Trace) -> tuple[np.ndarray, np.ndarray, list[str]]:
 
 
 def _matrix(axes: Axes, numbers: np.ndarray, columns: Iterable, cell: float, wide: float = 1.0) -> str:
-    """A grey cell with its number where there is one; returns the unit of the numbers."""
+    """A cell with its number and a bar as long where there is one; returns the unit of the numbers."""
     most = numbers.max(initial=0) or 1
     scale, name = unit(most, BYTES)
     rows, width = numbers.shape
-    edges = np.arange(width + 1) * wide, np.arange(rows + 1)
-    shades: dict[str, Any] = {"cmap": "Greys", "vmin": -0.15 * most, "vmax": most / DARKEST}
-    axes.pcolormesh(*edges, numbers, edgecolor="white", linewidth=1.5, **shades)
+    grid: dict[str, Any] = {"colors": RIM, "linewidth": 0.5}
+    axes.vlines(np.arange(width + 1) * wide, 0, rows, **grid)
+    axes.hlines(np.arange(rows + 1), 0, width * wide, **grid)
     for (row, column), number in np.ndenumerate(numbers):
         if number:
-            x, y = (column + 0.5) * wide, row + 0.5
+            x, y = (column + 0.5) * wide, row + 0.5 * (1 - BAR)
+            axes.add_patch(Rectangle((column * wide, row + 1 - BAR), wide * number / most, BAR, color=QUIET))
             axes.text(x, y, short(number / scale), ha="center", va="center", fontsize=min(10, 22 * cell))
     for rank in range(rows):
         axes.add_patch(_strip(rank, (-STRIP, rank), (STRIP, 1)))

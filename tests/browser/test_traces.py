@@ -3,7 +3,7 @@
 import nbformat
 import pytest
 
-from labkit.figures.style import contrast
+from labkit.figures.colours import contrast
 from tests.browser.notebook import write
 from tests.figures import traces
 

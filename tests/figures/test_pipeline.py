@@ -5,8 +5,8 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from labkit.algorithms import gpipe, one_forward_one_backward
+from labkit.figures.colours import WAIT, half_opaque, rank_colour
 from labkit.figures.lessons.pipeline import pipeline, stored_over_time
-from labkit.figures.style import WAIT, half_opaque, rank_colour
 from labkit.schedule import pipeline_schedule, stored
 from labkit.simulate import ETHERNET_1G, Network, simulate
 

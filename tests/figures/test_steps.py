@@ -10,7 +10,7 @@ from matplotlib.colors import to_rgb
 from PIL import Image
 
 from labkit.figures import animation, data_state, steps
-from labkit.figures.style import half_opaque, rank_colour
+from labkit.figures.colours import half_opaque, rank_colour
 
 from . import states
 

@@ -1,34 +1,42 @@
 """Colours that every reader can tell apart, text that every reader can read, whatever the settings."""
 
 import itertools
+import re
 from io import BytesIO
+from pathlib import Path
 
 import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from matplotlib.colors import to_hex, to_rgb
 
-from labkit.figures import traffic
-from labkit.figures.style import (
+from labkit import figures
+from labkit.figures.colours import (
+    DARK_PAGE,
+    GREYS,
+    PAGE,
     QUIET,
     RANK_COLOURS,
+    RIM,
     WAIT,
     contrast,
-    figure,
     half_opaque,
+    in_the_dark,
     ink,
-    line,
-    line_of_many,
-    place_freely,
     rank_colour,
 )
+from labkit.figures.style import figure, line, line_of_many, place_freely
 
-from . import traces, vision
+from . import vision
 
 RANKS = 15
 """CIELAB distance of any two ranks' colours: some seven times what is just noticeable."""
 KINDS = 9
 """The same for compute, communication, waiting and the page of one rank: four times."""
+FIGURES = Path(figures.__file__).parent
+PAGES = to_rgb, lambda colour: to_rgb(in_the_dark(colour)[0])
+"""What a colour is on a light page, and on a dark one."""
 
 
 def figure_pixels(made, **how):
@@ -47,8 +55,9 @@ def test_ranks_are_told_apart(seen):
 
 @pytest.mark.parametrize("seen", vision.SEEN)
 @pytest.mark.parametrize("rank", range(8))
-def test_compute_communication_and_waiting_of_a_rank_are_told_apart(rank, seen):
-    looks = rank_colour(rank), half_opaque(rank_colour(rank)), WAIT, "white"
+@pytest.mark.parametrize("on", PAGES)
+def test_compute_communication_and_waiting_of_a_rank_are_told_apart(rank, seen, on):
+    looks = map(on, (rank_colour(rank), half_opaque(rank_colour(rank)), WAIT, PAGE))
     for one, other in itertools.combinations(looks, 2):
         assert vision.distance(one, other, seen) > KINDS, (one, other)
 
@@ -74,18 +83,27 @@ def test_contrast_is_that_of_wcag():
     assert contrast("#777777", "white") == pytest.approx(4.48, abs=0.01)
 
 
-def test_text_is_legible_on_whatever_it_stands():
+def test_a_page_is_jupyterlabs_in_each_theme_and_a_rank_has_one_colour_on_both():
+    assert to_hex(in_the_dark(PAGE)[0]) == DARK_PAGE
     for colour in RANK_COLOURS:
-        assert contrast("black", half_opaque(colour)) >= 4.5
-        assert contrast(ink(colour), colour) >= 4.5
-    assert contrast("black", WAIT) >= 4.5 and contrast(QUIET, "white") >= 4.5 and contrast(QUIET, WAIT) >= 4.5
+        assert to_hex(in_the_dark(colour)[0]) == colour.lower()
 
 
-def test_numbers_in_the_traffic_are_legible():
-    for axes in traffic(traces.naive(4)).axes:
-        darkest = axes.collections[0].to_rgba(axes.collections[0].get_array().max())
-        assert contrast("black", darkest) >= 4.5
-        assert {text.get_color() for text in axes.texts} == {"black"}
+@pytest.mark.parametrize("on", PAGES)
+def test_text_and_marks_have_the_contrast_of_wcag_aa(on):
+    for colour in *RANK_COLOURS, *GREYS, RIM, QUIET:
+        assert contrast(on(colour), on(PAGE)) >= 3
+        assert contrast(on(ink(colour)), on(colour)) >= 4.5
+    for colour in *RANK_COLOURS, QUIET:
+        assert contrast(on("black"), on(half_opaque(colour))) >= 4.5
+    for text, behind in itertools.product(("black", QUIET), (PAGE, WAIT)):
+        assert contrast(on(text), on(behind)) >= 4.5
+
+
+def test_no_figure_has_a_colour_of_its_own():
+    for path in FIGURES.rglob("*.py"):
+        own = re.findall(r'"(#\w{6}|0\.\d+|C\d|\w*gr[ae]y|(?:\w+:)?(?:red|blue|green|orange))"', path.read_text())
+        assert own == [] or path.name == "colours.py", path
 
 
 def test_a_readers_settings_change_nothing():

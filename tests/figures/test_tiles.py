@@ -4,7 +4,7 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from labkit.figures import split, tiles
-from labkit.figures.style import WAIT, half_opaque, rank_colour
+from labkit.figures.colours import WAIT, half_opaque, rank_colour
 
 from . import states
 

@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from labkit.figures.style import contrast
+from labkit.figures.colours import DARK_PAGE, PAGE, RANK_COLOURS, contrast
 from labkit.figures.touch.page import MOST, described, page, said
 from labkit.trace import COMPUTE, Event, Trace
 
@@ -94,9 +94,12 @@ def test_text_and_marks_have_the_contrast_of_wcag_aa(theme):
         assert contrast(found[text], found["page"]) >= 4.5
     assert contrast(found["quiet"], found["page"]) >= 3, "the edge of every bar"
     assert contrast(found["ink"], found["wait"]) >= 4.5
+    for rank in range(8):
+        assert contrast(found[f"r{rank}"], found["page"]) >= 3
 
 
 def test_ranks_have_the_colours_of_the_course():
-    from labkit.figures.style import RANK_COLOURS
-
-    assert [colours("light")[f"r{rank}"].upper() for rank in range(8)] == list(RANK_COLOURS)
+    for theme in "light", "dark":
+        assert [colours(theme)[f"r{rank}"].upper() for rank in range(8)] == list(RANK_COLOURS)
+        page = {"light": PAGE, "dark": DARK_PAGE}[theme]
+        assert contrast(colours(theme)["page"], page) == 1

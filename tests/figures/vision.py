@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from labkit.figures.style import linear_rgb
+from labkit.figures.colours import linear_rgb
 
 # Machado, Oliveira and Fernandes, A Physiologically-based Model for Simulation of Color Vision Deficiency,
 # IEEE TVCG 15 (2009), severity 1.0; for linear RGB.

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from labkit.commands.bench.report import Row
 
-COLOURS = {"gloo": "#d95f02", "raw": "#999999", "mpi": "#1f77b4", "checked": "#1f77b4"}
+COLOURS = {"gloo": "#d95f02", "raw": "#8a8a8a", "mpi": "#1f77b4", "checked": "#1f77b4"}
 LABELS = {"gloo": "gloo", "raw": "raw blocking mpi4py", "mpi": "mpi", "checked": "mpi, checked"}
 
 

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, StrMethodFormatter
 
-from labkit.figures.style import DASHES, WAIT, figure, in_style
+from labkit.figures.colours import RIM
+from labkit.figures.style import DASHES, figure, in_style
 from labkit.figures.units import size
 
 MARKERS = "os^D"
@@ -25,7 +26,7 @@ def algorithm_times(
     best one of the last two changes.
     """
     made, axes = figure(title, width=8.0, height=3.8)
-    axes.axvspan(sizes[0] / 2, crossing, color=WAIT, alpha=0.45, linewidth=0)
+    axes.axvline(crossing, color=RIM, linewidth=1)
     for number, name in enumerate(predicted):
         look = {"color": "black", "linestyle": DASHES[number % len(DASHES)], "linewidth": 1.3}
         marker = {"marker": MARKERS[number % len(MARKERS)], "markersize": 6, "markerfacecolor": "white"}

@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
 
-from labkit.figures.style import QUIET, WAIT, figure, in_style
+from labkit.figures.colours import QUIET
+from labkit.figures.looks import HATCHED
+from labkit.figures.style import figure, in_style
 
 
 @in_style
@@ -24,7 +26,7 @@ def break_even(
     expected, found = crossings
     finding = f"It pays from {found:.0f} Mbit/s on; predicted were {expected:.0f}"
     made, axes = figure(title or finding, width=8.0, height=3.8)
-    axes.axhspan(*(1e3 * bound for bound in (min(alone), max(alone))), color=WAIT, linewidth=0, zorder=0)
+    axes.axhspan(*(1e3 * bound for bound in (min(alone), max(alone))), **HATCHED)
     axes.axhline(1e3 * min(alone), color=QUIET, linewidth=1.5, label="one process, measured")
     curve = [1e3 * seconds for seconds in predicted.values()]
     axes.plot(list(predicted), curve, color="black", linewidth=1.5, label="all ranks, predicted")

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
 
+from labkit.figures.colours import RIM
 from labkit.figures.style import figure, in_style
 
 LINES = ("-", "--", ":")  # no colours: those are the ranks'
@@ -14,7 +15,7 @@ def broken_training(right: Sequence[float], broken: Mapping[str, Sequence[float]
     """Mean loss per epoch of the right run and of three broken ones, {name: losses per epoch}."""
     made, axes = figure("Only one of three mistakes stops the training", width=8, height=3.6)
     epochs = range(1, len(right) + 1)
-    axes.plot(epochs, right, color="0.8", lw=6, solid_capstyle="round", label="nothing forgotten")
+    axes.plot(epochs, right, color=RIM, lw=6, solid_capstyle="round", label="nothing forgotten")
     for line, (name, losses) in zip(LINES, broken.items(), strict=True):
         axes.plot(epochs, losses, color="black", ls=line, lw=1.5, label=name)
     axes.set(xlabel="epoch", ylabel="loss, mean over steps and ranks", yscale="log")

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from labkit.figures.style import QUIET, WAIT, figure, in_style, line
+from labkit.figures.colours import QUIET, RIM
+from labkit.figures.looks import HATCHED
+from labkit.figures.style import figure, in_style, line
 
 
 @in_style
@@ -22,8 +24,8 @@ def continued(
     saved, steps = len(before), range(1, len(uninterrupted) + 1)
     finding = f"Killed after step {died}, resumed from step {saved}: the same curve"
     made, axes = figure(title or finding, width=8.0, height=3.4)
-    axes.axvspan(saved, died, color=WAIT, label="done again", zorder=0)
-    pale = {"color": "0.75", "linewidth": 6, "zorder": 1}
+    axes.axvspan(saved, died, label="done again", **HATCHED)
+    pale = {"color": RIM, "linewidth": 6, "zorder": 1}
     axes.plot(steps, uninterrupted, label="never interrupted", **pale)
     axes.plot(steps[:saved], before, label="before the save", **line(0) | {"zorder": 2})
     axes.plot(steps[saved:], after, label="one rank fewer", **line(1) | {"zorder": 2})

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
 
-from labkit.figures.style import QUIET, WAIT, figure, in_style, rank_colour
+from labkit.figures.colours import QUIET, rank_colour
+from labkit.figures.style import figure, in_style
 
 Load = tuple[Sequence[int], Sequence[int]]
 
@@ -19,7 +20,7 @@ def expert_load(loads: Mapping[str, Load], room: float, title: str) -> Figure:
     for axes, (name, (kept, dropped)) in zip(panels[0], loads.items(), strict=True):
         experts = range(len(kept))
         axes.bar(experts, kept, color=[rank_colour(e) for e in experts])
-        look = {"color": WAIT, "edgecolor": QUIET, "hatch": "//", "linewidth": 0.5}
+        look = {"color": "white", "edgecolor": QUIET, "hatch": "//", "linewidth": 0.5}
         axes.bar(experts, dropped, bottom=kept, label="dropped", **look)
         axes.axhline(room, color=QUIET, linestyle=":", label="room of an expert")
         axes.set(title=f"{name}: {sum(dropped) / sum((*kept, *dropped)):.0%} dropped", xlabel="expert")

@@ -7,10 +7,11 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from labkit.figures.style import QUIET, WAIT, figure, in_style
+from labkit.figures.colours import QUIET, RIM
+from labkit.figures.style import figure, in_style
 from labkit.figures.units import size
 
-FILLS = (WAIT, QUIET, "white", "black")
+FILLS = (RIM, QUIET, "white", "black")
 """No colours: a colour is a rank's."""
 
 

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from labkit.figures.style import QUIET, figure, in_style, line
+from labkit.figures.colours import QUIET, RIM
+from labkit.figures.style import figure, in_style, line
 
 Phase = tuple[int, Sequence[float]]
 """Its epochs, and the loss after each update."""
@@ -21,7 +22,7 @@ def grown(runs: Mapping[str, Sequence[Phase]], grew: float, title: str | None = 
     (mine, few), (other, many), *_ = updates.items()
     finding = f"{few:,} updates ({mine}) end where {many:,} do ({other})"
     made, axes = figure(title or finding, width=8.0, height=3.6)
-    pale = {"color": "0.8", "linewidth": 5, "zorder": 1}  # so that one that equals it lies on it
+    pale = {"color": RIM, "linewidth": 5, "zorder": 1}  # so that one that equals it lies on it
     looks = [line(0) | {"zorder": 3}, pale, line(2) | {"linewidth": 0.8, "zorder": 2}]
     for (name, phases), look in zip(runs.items(), looks, strict=True):
         at, loss, epoch = [], [], 0

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 from matplotlib.figure import Figure
 
-from labkit.figures.style import GREYS, figure, in_style, ink
+from labkit.figures.colours import GREYS, ink
+from labkit.figures.style import figure, in_style
 
 
 @in_style

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from labkit.figures.style import QUIET, figure, in_style, line_of_many
+from labkit.figures.colours import QUIET
+from labkit.figures.style import figure, in_style, line_of_many
 
 PERCENTILES = (50, 99)
 

@@ -5,7 +5,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from labkit.figures.style import QUIET, figure, in_style
+from labkit.figures.colours import QUIET
+from labkit.figures.style import figure, in_style
 
 
 @in_style

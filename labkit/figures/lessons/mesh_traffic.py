@@ -6,7 +6,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
-from labkit.figures.style import QUIET, WAIT, figure, in_style, ink, rank_colour
+from labkit.figures.colours import QUIET, RIM, ink, rank_colour
+from labkit.figures.style import figure, in_style
 from labkit.figures.units import size
 
 Traffic = Mapping[str, float]
@@ -37,7 +38,7 @@ def _draw(axes: Axes, traffic: Traffic, most: float) -> None:
     for host in 0, 1:
         box = FancyBboxPatch((0, 1 - host), 1, 0, "round,pad=0.28", facecolor="white", edgecolor=QUIET)
         axes.add_patch(box)
-        axes.plot([0, 1], [1 - host] * 2, color=WAIT, linewidth=WIDEST * staying / most, zorder=1)
+        axes.plot([0, 1], [1 - host] * 2, color=RIM, linewidth=WIDEST * staying / most, zorder=1)
         axes.plot([host] * 2, [0, 1], color="black", linewidth=WIDEST * crossing / most, zorder=1)
     for rank in range(4):
         place, colour = (rank % 2, 1 - rank // 2), rank_colour(rank)

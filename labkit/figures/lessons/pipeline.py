@@ -12,8 +12,10 @@ from matplotlib.legend_handler import HandlerTuple
 from matplotlib.patches import Patch
 from matplotlib.typing import ColorType
 
+from labkit.figures.colours import RIM, WAIT, half_opaque, ink, rank_colour
+from labkit.figures.looks import EDGE
 from labkit.figures.spans import extent
-from labkit.figures.style import WAIT, figure, half_opaque, in_style, ink, rank_colour
+from labkit.figures.style import figure, in_style
 from labkit.figures.units import unit
 from labkit.trace.event import COMPUTE, Event
 
@@ -123,8 +125,8 @@ def _lanes(axes: Axes, trace: Trace, scale: float, width: float, lane: float) ->
                 )
     for kind in ("idle", "communication", "forward", "backward"):
         for rank, found in boxes[kind].items():
-            edges = {"edgecolors": "white", "linewidths": 0.4} if kind != "idle" else {"linewidths": 0}
-            bars = PolyCollection(found, facecolors=_colour(kind, rank), **edges)
+            edge = {"idle": RIM, "forward": "white"}.get(kind, rank_colour(rank))
+            bars = PolyCollection(found, facecolors=_colour(kind, rank), edgecolors=edge, linewidths=EDGE)
             bars.set_gid(f"rank {rank}: {kind}")
             axes.add_collection(bars)
     return {kind for kind in KINDS if boxes[kind]}
@@ -173,9 +175,10 @@ def _box(left: float, right: float, middle: float, half: float = HALF) -> list[t
 
 def _legend(made: Figure, drawn: set[str], ranks: int) -> None:
     handles: dict[str, Any] = {
-        kind: tuple(Patch(facecolor=_colour(kind, rank)) for rank in range(min(3, ranks))) for kind in KINDS
+        kind: tuple(Patch(facecolor=_colour(kind, r), edgecolor=rank_colour(r)) for r in range(min(3, ranks)))
+        for kind in KINDS
     }
-    handles["idle"] = Patch(facecolor=WAIT)
+    handles["idle"] = Patch(facecolor=WAIT, edgecolor=RIM)
     names = [kind for kind in KINDS if kind in drawn]
     where: dict[str, Any] = {"loc": "outside lower left", "ncols": 4, "fontsize": 9, "handlelength": 2.2}
     side_by_side = {tuple: HandlerTuple(ndivide=None, pad=0)}

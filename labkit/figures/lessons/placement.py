@@ -6,9 +6,10 @@ from math import cos, pi, sin
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from labkit.figures.style import QUIET, WAIT, figure, in_style, ink
+from labkit.figures.colours import QUIET, RIM, ink
+from labkit.figures.style import figure, in_style
 
-HOSTS = ("white", QUIET, WAIT, "black")
+HOSTS = ("white", QUIET, RIM, "black")
 """No colours: a colour is a rank's. They come again from host 4 on."""
 
 
@@ -35,7 +36,7 @@ def _draw(axes: Axes, hosts: Sequence[int], rank: int) -> bool:
     """One rank and its message to the next; whether that crosses."""
     here, there = _point(rank, len(hosts)), _point(rank + 1, len(hosts))
     crosses = hosts[rank] != hosts[(rank + 1) % len(hosts)]
-    look = {"color": "black" if crosses else WAIT, "linewidth": 2.5, "arrowstyle": "-|>"}
+    look = {"color": "black" if crosses else RIM, "linewidth": 2.5, "arrowstyle": "-|>"}
     axes.annotate("", there, here, arrowprops=look | {"shrinkA": 13, "shrinkB": 13, "mutation_scale": 14})
     fill = HOSTS[hosts[rank] % len(HOSTS)]
     axes.scatter(*here, s=430, facecolor=fill, edgecolor="black", zorder=3)

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
 
-from labkit.figures.style import GREYS, figure, in_style, line
+from labkit.figures.colours import GREYS
+from labkit.figures.style import figure, in_style, line
 
 
 @in_style

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 from matplotlib.figure import Figure
 
-from labkit.figures.style import QUIET, figure, in_style, line
+from labkit.figures.colours import QUIET
+from labkit.figures.style import figure, in_style, line
 
 
 @in_style

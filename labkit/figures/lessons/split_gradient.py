@@ -6,7 +6,8 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from labkit.figures.style import WAIT, figure, in_style, rank_colour
+from labkit.figures.colours import QUIET, RIM, rank_colour
+from labkit.figures.style import figure, in_style
 
 FLOOR = 1e-18
 """Where a distance of exactly 0 is drawn on the logarithmic axis."""
@@ -60,8 +61,8 @@ def _distances(axes: Axes, off: Sequence[float], means: Sequence[tuple[int, floa
         axes.plot(last + (rank - (len(off) - 1) / 2) * 0.12, distance, "o", color=rank_colour(rank), ms=5.5)
     axes.annotate("each shard alone", (last - 0.3, max(off)), ha="right", va="center", fontsize=10)
     for bound, marker, name in (1e-6, "s", "float32"), (1e-12, "D", "float64"):
-        axes.axhline(bound, color=WAIT, lw=1.5, zorder=0)
-        axes.text(worlds[0] - 0.35, bound * 2.5, f"asserted: below {bound:g}", fontsize=9, color="0.4")
+        axes.axhline(bound, color=RIM, lw=1.5, zorder=0)
+        axes.text(worlds[0] - 0.35, bound * 2.5, f"asserted: below {bound:g}", fontsize=9, color=QUIET)
         points = [(n, max(error, FLOOR)) for n, b, error in means if b == bound]
         axes.plot(*zip(*points, strict=True), marker, color="black", ms=5.5, mfc="none")
         second = max(error for n, error in points if n == worlds[1])

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from labkit.figures.style import figure, in_style, rank_colour
+from labkit.figures.colours import rank_colour
+from labkit.figures.style import figure, in_style
 
 MOST = 40
 """Bars of one picture: with more, each takes several values of staleness."""

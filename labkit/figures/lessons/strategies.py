@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
 
-from labkit.figures.style import QUIET, figure, in_style, line_of_many
+from labkit.figures.colours import QUIET
+from labkit.figures.style import figure, in_style, line_of_many
 
 NOTHING = 10
 """Bytes: what a barrier sends. Of who sends no more there is no curve over bytes."""

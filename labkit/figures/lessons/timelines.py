@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
+from labkit.figures.colours import rank_colour
 from labkit.figures.looks import legend
 from labkit.figures.spans import extent
-from labkit.figures.style import figure, in_style, rank_colour
+from labkit.figures.style import figure, in_style
 from labkit.figures.timeline import WIDTH, lanes, lanes_height
 from labkit.figures.units import unit
 

@@ -6,8 +6,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from labkit.figures.colours import rank_colour
 from labkit.figures.looks import look
-from labkit.figures.style import figure, in_style, rank_colour
+from labkit.figures.style import figure, in_style
 
 LOST_CORE = 0.001
 """Seconds between two ticks from which on a rank is drawn as waiting for a core."""

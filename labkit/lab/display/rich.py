@@ -14,7 +14,7 @@ from labkit.rank.protocol import WIDGET, in_the_cell, ranks
 # Beside each thing, for a page that trusts no styles of an output trusts these.
 _TEXT = "margin:0;white-space:pre-wrap"
 _STDERR = (
-    f"{_TEXT};padding:2px 6px;border-left:3px solid var(--jp-warn-color1,#b05f00);"
+    f"{_TEXT};padding:2px 6px;border-left:3px solid var(--jp-warn-color0,#b05f00);"
     "background-color:var(--jp-rendermime-error-background,rgba(221,136,68,.12))"
 )
 _MARKDOWN = ("text/markdown", "text/latex")

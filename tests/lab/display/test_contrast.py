@@ -8,7 +8,7 @@ from jupyterlab.commands import get_app_dir
 from matplotlib.colors import to_rgb
 
 from labkit.commands.page import HERE
-from labkit.figures.style import RANK_COLOURS, contrast
+from labkit.figures.colours import RANK_COLOURS, contrast
 from labkit.lab.display import tabs, widget
 
 THEMES = Path(get_app_dir(), "themes", "@jupyterlab")

@@ -11,7 +11,7 @@ from pathlib import Path
 import anywidget
 import traitlets
 
-from labkit.figures.style import RANK_COLOURS
+from labkit.figures.colours import RANK_COLOURS
 
 _HERE = Path(__file__).parent
 

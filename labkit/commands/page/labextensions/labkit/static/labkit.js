@@ -130,16 +130,26 @@
       app.restored.then(() => renew(app.shell.currentWidget)).catch(console.warn);
     }
 
-    /** What a picture says to those who do not see it: labkit stores that with it. */
-    function describePictures(rendermime) {
+    /** A picture in the colours that labkit stores beside it for a dark page (labkit/figures/picture.py). */
+    function inTheDark(png, colours) {
+      const bytes = atob(png), chunk = atob(colours), at = bytes.indexOf('PLTE') - 4;
+      return btoa(bytes.slice(0, at) + chunk + bytes.slice(at + chunk.length));
+    }
+
+    /** What labkit stores with a picture: what it says to those who do not see it, its colours on a dark page. */
+    function completePictures(rendermime) {
       const createRenderer = options => {
         const renderer = imageRendererFactory.createRenderer(options);
         const render = renderer.renderModel.bind(renderer);
         renderer.renderModel = async model => {
           await render(model);
-          const said = model.metadata?.[options.mimeType]?.alt ?? model.data['text/plain'];
           const image = renderer.node.querySelector('img');
-          if (image && said) image.alt = Array.isArray(said) ? said.join('') : said;
+          if (!image) return;
+          const stored = model.metadata?.[options.mimeType], said = stored?.alt ?? model.data['text/plain'];
+          if (said) image.alt = Array.isArray(said) ? said.join('') : said;
+          if (!stored?.dark) return;
+          const turned = inTheDark([model.data[options.mimeType]].flat().join(''), stored.dark);
+          image.style.setProperty('--labkit-dark', `url(data:image/png;base64,${turned})`);
         };
         return renderer;
       };
@@ -167,7 +177,7 @@
         const style = document.createElement('style');
         style.textContent = STYLE;
         document.head.append(style);
-        describePictures(rendermime);
+        completePictures(rendermime);
         const look = addStatus(app, statusBar);
         addCommands(app, tracker, palette, look);
         renewFrontPage(app);
@@ -185,6 +195,7 @@
 .labkit-status { height: 100%; border: 0; background: none; font: inherit; color: inherit; cursor: pointer; }
 .labkit-status:hover { background: var(--jp-layout-color3); }
 .labkit-status:focus-visible { outline: 2px solid var(--jp-brand-color1); outline-offset: -2px; }
+[data-jp-theme-light="false"] .jp-RenderedImage img { content: var(--labkit-dark, normal); }
 `;
 
   const container = {
