@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -41,7 +42,14 @@ def chromium():
 
 @pytest.fixture(scope="session")
 def server(chromium, tmp_path_factory):
-    running = Server(tmp_path_factory.mktemp("jupyterlab"))
+    with served(tmp_path_factory.mktemp("jupyterlab")) as running:
+        yield running
+
+
+@contextmanager
+def served(folder: Path):
+    """`labkit lab` on a folder; when it has ended, so have its ranks."""
+    running = Server(folder)
     try:
         yield running.wait()
     finally:

@@ -12,9 +12,10 @@ SWALLOWED = 10.0  # seconds after which a key that did nothing will do nothing
 
 
 class Notebook:
-    def __init__(self, page, server, name: str):
+    def __init__(self, page, server, name: str, *, is_open: bool = False):
         self.page, self.server, self.name = page, server, name
-        page.goto(server.url(self.address()))
+        if not is_open:
+            page.goto(server.url(self.address()))
         self.panel = page.locator(".jp-NotebookPanel:visible")
         self.panel.locator(".jp-Cell").first.wait_for(timeout=60_000)
         self.page.evaluate("() => window.jupyterapp?.restored.then(() => true)")  # from then on it hears keys

@@ -1,11 +1,15 @@
 """What `labkit lab` adds to JupyterLab's page: a status bar, a living front page, lessons put back."""
 
 import json
+from io import BytesIO
 
 import nbformat
 import pytest
+from matplotlib.colors import to_hex
+from PIL import Image
 
 from labkit.exercises.catalogue import LESSONS
+from labkit.figures.colours import DARK_PAGE, PAGE
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
 
@@ -105,3 +109,26 @@ def test_pictures_have_their_alternative_text(notebook, page):
     )
     opened.run(0)
     assert opened.code(0).locator("img").get_attribute("alt").startswith("Figure: Loss falls")
+
+
+@pytest.mark.parametrize(
+    "name", ["00_meet_the_ranks.ipynb", "06_all_reduce_in_a_ring.ipynb"], ids=["00", "06"]
+)
+def test_stored_pictures_suit_the_theme(notebook, page, screenshot, name):
+    opened = notebook(name=name)  # nothing is run: what is seen was stored
+    pictures = opened.panel.locator(".jp-RenderedImage img").all()
+    assert pictures
+    for theme, behind in (("JupyterLab Dark", DARK_PAGE), ("JupyterLab Light", PAGE)):
+        opened.theme(theme)
+        for width in (1024, 1600):
+            page.set_viewport_size({"width": width, "height": 900})
+            for number, picture in enumerate(pictures):
+                picture.scroll_into_view_if_needed()
+                opened.until(lambda p=picture, b=behind: corner(p) == b.lower(), f"a picture on {behind}")
+                screenshot(f"{theme.split()[1]}-{width}-{number}")
+
+
+def corner(picture):
+    """The colour of a picture's first pixels, as they are on the screen."""
+    seen = Image.open(BytesIO(picture.screenshot())).convert("RGB")
+    return to_hex([part / 255 for part in seen.getpixel((3, 3))])

@@ -1,9 +1,13 @@
 """A timeline in JupyterLab: touched by mouse and keys, in both themes, and where nothing is trusted."""
 
+import json
+from pathlib import Path
+
 import nbformat
 import pytest
 
 from labkit.figures.colours import contrast
+from labkit.figures.picture import picture
 from tests.browser.notebook import write
 from tests.figures import traces
 
@@ -63,7 +67,7 @@ def rgb(css):
 
 def test_where_nothing_is_trusted_a_picture_stands_for_it(notebook, server, page, screenshot):
     made = traces.straggler(3).plot("Ranks wait for rank 1")
-    made.page, html = None, made.page(made._png())
+    made.page, html = None, made.page(picture([made])[0])
     cell = nbformat.v4.new_code_cell("trace.plot()", execution_count=1)
     cell.outputs = [nbformat.v4.new_output("execute_result", {"text/html": html}, execution_count=1)]
     stored = nbformat.read(server.root / write(server.root, "untrusted.ipynb"), as_version=4)
@@ -74,6 +78,37 @@ def test_where_nothing_is_trusted_a_picture_stands_for_it(notebook, server, page
     assert image.is_visible() and image.get_attribute("alt") == "Ranks wait for rank 1"
     assert image.evaluate("i => i.complete && i.naturalWidth") > 300
     screenshot("untrusted")
+
+
+PERFETTO = """<script>addEventListener('message', ({ data, source, origin }) => {
+    if (data === 'PING') source.postMessage('PONG', origin);
+    else document.body.textContent = new TextDecoder().decode(data.perfetto.buffer);
+})</script><body></body>"""
+"""What Perfetto's page does when it is asked to open a trace, by its documentation."""
+
+
+@pytest.mark.parametrize("network", [True, False], ids=["a network", "no network"])
+def test_the_button_opens_the_trace_in_perfetto_or_gives_the_file(notebook, page, network):
+    answer = (
+        (lambda r: r.fulfill(body=PERFETTO, content_type="text/html")) if network else lambda r: r.abort()
+    )
+    page.context.route("https://ui.perfetto.dev/**", answer)
+    opened = notebook(START, TRACED)
+    opened.run(0)
+    opened.run(1)
+    button = opened.code(1).locator("button[data-do=perfetto]")
+    if network:
+        with page.expect_popup() as there:
+            button.click()
+        there.value.locator("body", has_text="traceEvents").wait_for()
+        told = there.value.locator("body").inner_text()
+    else:
+        with page.expect_download() as file:
+            button.click()
+        assert file.value.suggested_filename == "trace.json"
+        assert "in your downloads" in opened.code(1).locator(".tools output").inner_text()
+        told = Path(file.value.path()).read_text()
+    assert any(event.get("name") == "all_reduce" for event in json.loads(told)["traceEvents"])
 
 
 def test_an_animation_plays_after_a_reload(notebook, page, screenshot):

@@ -8,12 +8,13 @@ from jupyterlab.commands import get_app_dir
 from matplotlib.colors import to_rgb
 
 from labkit.commands.page import HERE
-from labkit.figures.colours import RANK_COLOURS, contrast
-from labkit.lab.display import tabs, widget
+from labkit.figures.colours import DARK_PAGE, PAGE, RANK_COLOURS, contrast
+from labkit.lab.display import rich, tabs, widget
 
 THEMES = Path(get_app_dir(), "themes", "@jupyterlab")
 TILES = (Path(widget.__file__).parent / "tiles.css").read_text()
-PAGE = (HERE / "labextensions" / "labkit" / "static" / "labkit.js").read_text()
+STEPS = (Path(widget.__file__).parent / "steps.css").read_text()
+PAGE_JS = (HERE / "labextensions" / "labkit" / "static" / "labkit.js").read_text()
 
 
 def colours(theme):
@@ -43,7 +44,7 @@ def used(css, what):
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("css", [TILES, tabs._STYLE, PAGE], ids=["tiles", "tabs", "page"])
+@pytest.mark.parametrize("css", [TILES, tabs._STYLE, PAGE_JS], ids=["tiles", "tabs", "page"])
 def test_text_can_be_read(css, theme):
     found = colours(theme)
     backgrounds = used(css, "background") | {"--jp-layout-color1"}
@@ -55,7 +56,23 @@ def test_text_can_be_read(css, theme):
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_what_is_marked_by_a_line_can_be_seen(theme):
+    """On what lies behind a cell's output, which is also the page on which figures are drawn."""
     found = colours(theme)
-    for mark in ("--jp-brand-color1", "--jp-error-color0"):
-        assert contrast(found[mark], found["--jp-layout-color1"]) >= 3, mark
-    assert len(RANK_COLOURS) == 8, "a tile's colour is beside its number, and is no mark of its own"
+    page = found["--jp-layout-color0"]
+    assert contrast(page, {"light": PAGE, "dark": DARK_PAGE}[theme]) == 1
+    marks = set().union(
+        *(used(css, "(?:border[a-z-]*|stroke|outline)") for css in (STEPS, tabs._STYLE, PAGE_JS))
+    )
+    marks |= {"--jp-error-color0", *used(f"; {rich._STDERR}", "border-left")}
+    assert len(marks) >= 4
+    for mark in marks:
+        assert contrast(seen(found[mark], page), page) >= 3, mark
+    for colour in RANK_COLOURS:
+        assert contrast(colour, page) >= 3, "the upper edge of a tile, a step of a cell"
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_what_a_rank_wrote_to_stderr_can_be_read(theme):
+    found = colours(theme)
+    behind = seen(found["--jp-rendermime-error-background"], found["--jp-layout-color0"])
+    assert contrast(seen(found["--jp-content-font-color1"], found["--jp-layout-color0"]), behind) >= 4.5
