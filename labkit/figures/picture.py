@@ -84,9 +84,9 @@ class _DarkCanvas(FigureCanvasAgg):
 class _DarkRenderer(RendererAgg):
     def __init__(self, width: float, height: float, dpi: float) -> None:
         super().__init__(width, height, dpi)
-        self.draw_markers = _turning(self.draw_markers, 5)
-        self.draw_path_collection = _turning(self.draw_path_collection, 6, 7)
-        self.draw_quad_mesh = _turning(self.draw_quad_mesh, 7, 9)
+        colours_at = {"draw_markers": (5,), "draw_path_collection": (6, 7), "draw_quad_mesh": (7, 9)}
+        for name, places in colours_at.items():  # of each renderer, these are Agg's own
+            setattr(self, name, _turning(getattr(self, name), *places))
 
     def new_gc(self) -> GraphicsContextBase:
         return _DarkContext()
@@ -97,6 +97,8 @@ class _DarkRenderer(RendererAgg):
 
 class _DarkContext(GraphicsContextBase):
     """Of lines, text and hatches."""
+
+    _rgb: Any
 
     def set_foreground(self, fg: Any, isRGBA: bool = False) -> None:
         super().set_foreground(_turned(fg), isRGBA=True)

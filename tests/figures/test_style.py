@@ -102,7 +102,9 @@ def test_text_and_marks_have_the_contrast_of_wcag_aa(on):
 
 def test_no_figure_has_a_colour_of_its_own():
     for path in FIGURES.rglob("*.py"):
-        own = re.findall(r'"(#\w{6}|0\.\d+|C\d|\w*gr[ae]y|(?:\w+:)?(?:red|blue|green|orange))"', path.read_text())
+        own = re.findall(
+            r'"(#\w{6}|0\.\d+|C\d|\w*gr[ae]y|(?:\w+:)?(?:red|blue|green|orange))"', path.read_text()
+        )
         assert own == [] or path.name == "colours.py", path
 
 
