@@ -32,6 +32,8 @@ def picture(frames: Sequence[Figure], moving: dict[str, Any] | None = None, **ho
     The colours are a chunk PLTE of the same length as the PNG's, in base64. `moving` is how fast, in
     Pillow's words; `how` is for `savefig`.
     """
+    for frame in frames:
+        frame.draw_without_rendering()
     canvases = FigureCanvasAgg, _DarkCanvas
     pages = [np.stack([_drawn(frame, canvas, how) for frame in frames]) for canvas in canvases]
     named, colours = _listed(np.concatenate(pages, axis=-1))
@@ -46,12 +48,14 @@ def picture(frames: Sequence[Figure], moving: dict[str, Any] | None = None, **ho
 
 def _drawn(figure: Figure, canvas: type[FigureCanvasAgg], how: dict[str, Any]) -> np.ndarray:
     """Rows of pixels: red, green and blue, 0 to 255."""
-    before, file = figure.canvas, BytesIO()
+    before, layout, file = figure.canvas, figure.get_layout_engine(), BytesIO()
     canvas(figure)  # which makes it the figure's
+    figure.set_layout_engine("none")  # laid out once more, it would be off by a pixel
     try:
         figure.savefig(file, format="png", **how)
     finally:
         figure.set_canvas(before)
+        figure.set_layout_engine(layout)
     return np.asarray(Image.open(file).convert("RGB"))
 
 

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import matplotlib.pyplot as plt
 import matplotlib.style
+from IPython.display import display
 from matplotlib.figure import Figure
 
 from labkit.figures.colours import GREYS
@@ -43,6 +44,11 @@ class CourseFigure(Figure):
     savefig = in_style(Figure.savefig)
     page: Callable[[bytes], str] | None = None
     """HTML of its own that says the same, around a picture for where that is not shown."""
+
+    def _ipython_display_(self) -> None:
+        """Show it. Else IPython would prefer what matplotlib says of any figure to what is said here."""
+        bundle, about = self._repr_mimebundle_()
+        display(bundle, metadata=about, raw=True)
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> tuple[dict, dict]:
         """For a notebook: the picture, what is said of it where it cannot be seen, its colours in the dark.
