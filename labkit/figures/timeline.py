@@ -81,7 +81,7 @@ def lanes(
         for row, track in enumerate(rows):
             found = merged([span for event in track for span in spans(event, timed)], length / PIXELS)
             bottom, full = rank + LANE - row * 2 * LANE / len(rows), 2 * LANE / len(rows)
-            drawn |= _bars(axes, rank, found, bottom, full, start, scale, length)
+            drawn |= _bars(axes, rank, found, bottom, full, start, scale, EDGED * length / PIXELS)
             _names(axes, track, bottom - full / 2, start, scale, length, full * height / ranks)
     drawn |= _arrows(axes, trace, start, scale, length)
     axes.set(xlim=(-0.005 * length / scale, 1.005 * length / scale), ylim=(ranks - 0.4, -0.6))
@@ -100,11 +100,10 @@ def _bars(
     full: float,
     start: float,
     scale: float,
-    length: float,
+    edged: float,
 ) -> set[str]:
     """The spans of one track, each kind as one artist; returns the kinds that there are."""
-    corners = {(kind, is_edged): [] for kind in KINDS for is_edged in (True, False)}
-    edged = EDGED * length / PIXELS
+    corners = {kind: [] for kind in KINDS}
     for begin, end, shares in found:
         low = bottom
         for kind in KINDS:
@@ -112,17 +111,16 @@ def _bars(
             high = low - full * share
             if share > LEAST:
                 left, right = (begin - start) / scale, (end - start) / scale
-                corners[kind, end - begin > edged].append(
-                    [(left, low), (left, high), (right, high), (right, low)]
-                )
+                corners[kind].append([(left, low), (left, high), (right, high), (right, low)])
             low = high
-    for (kind, is_edged), boxes in corners.items():
+    for kind, boxes in corners.items():
         if boxes:
-            edge = {} if is_edged else {"linewidth": 0}
-            bars = PolyCollection(boxes, **look(kind, rank_colour(rank)) | edge, zorder=2)
+            how = look(kind, rank_colour(rank))
+            edges = [how["linewidth"] * (box[2][0] - box[0][0] > edged / scale) for box in boxes]
+            bars = PolyCollection(boxes, **how | {"linewidth": edges}, zorder=2)
             bars.set_gid(f"rank {rank}: {kind}")
             axes.add_collection(bars)
-    return {kind for (kind, _), boxes in corners.items() if boxes}
+    return {kind for kind, boxes in corners.items() if boxes}
 
 
 def _names(

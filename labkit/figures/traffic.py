@@ -84,7 +84,9 @@ def _matrix(axes: Axes, numbers: np.ndarray, columns: Iterable, cell: float, wid
     for (row, column), number in np.ndenumerate(numbers):
         if number:
             x, y = (column + 0.5) * wide, row + 0.5 * (1 - BAR)
-            axes.add_patch(Rectangle((column * wide, row + 1 - BAR), wide * number / most, BAR, color=QUIET))
+            bar = Rectangle((column * wide, row + 1 - BAR), wide * number / most, BAR, facecolor=QUIET)
+            bar.set_gid(f"{number:.0f} bytes")
+            axes.add_patch(bar)
             axes.text(x, y, short(number / scale), ha="center", va="center", fontsize=min(10, 22 * cell))
     for rank in range(rows):
         axes.add_patch(_strip(rank, (-STRIP, rank), (STRIP, 1)))

@@ -49,10 +49,11 @@ def test_a_cell_has_a_stripe_for_each_owner():
     made = data_state([("sum", [[1], [2]], [[3], [3]])], lambda n: [0, 1] if n == 3 else [n - 1], "Sum")
     stripes = [c for c in made.axes[0].collections if len(c.get_facecolor()) and c.get_linewidth()[0] == 0]
     colours = [tuple(colour[:3]) for colour in np.concatenate([c.get_facecolor() for c in stripes])]
-    blue, orange = (half_opaque(to_rgb(rank_colour(rank))) for rank in (0, 1))
-    assert np.allclose(colours, [blue, orange, blue, orange, blue, orange])
+    blue, orange = (to_rgb(rank_colour(rank)) for rank in (0, 1))
+    stripe_and_foot = [half_opaque(blue), blue, half_opaque(orange), orange]
+    assert np.allclose(colours, 3 * stripe_and_foot)
     widths = [path.get_extents().width for c in stripes for path in c.get_paths()]
-    assert widths == pytest.approx([1, 1, 0.5, 0.5, 0.5, 0.5])
+    assert widths == pytest.approx([1] * 4 + [0.5] * 8)
 
 
 def test_a_state_may_have_any_number_of_steps():

@@ -4,7 +4,7 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from labkit.figures import split, tiles
-from labkit.figures.colours import WAIT, half_opaque, rank_colour
+from labkit.figures.colours import half_opaque, rank_colour
 
 from . import states
 
@@ -38,8 +38,9 @@ def test_colours_say_who_holds_what():
         {tuple(colour[:3]) for colour in tiles({"": row}, "T").axes[0].collections[0].get_facecolors()}
         for row in (one, same, sums)
     ]
-    of_ranks = {tuple(half_opaque(rank_colour(rank))) for rank in (0, 1)}
-    assert colours == [of_ranks, {to_rgb(WAIT)}, of_ranks]
+    full = {to_rgb(rank_colour(rank)) for rank in (0, 1)}
+    of_ranks = full | {half_opaque(colour) for colour in full}
+    assert colours == [of_ranks, set(), of_ranks]
     assert [labels(tiles({"": row}, "T"))[1:-1] for row in (one, same, sums)] == [["0", "1"], ["all"], ["Σ"]]
 
 
