@@ -1,5 +1,7 @@
 """A picture says in words what it shows, in the notebook's file and on pages made from it."""
 
+from base64 import b64decode
+
 import nbformat
 import pytest
 from bs4 import BeautifulSoup
@@ -26,6 +28,8 @@ def test_the_stored_picture_has_it_and_text_in_its_place(notebook):
     said = "Figure: Four ranks end as one does (loss over step)"
     assert "image/png" in output.data and output.metadata["image/png"]["alt"] == said
     assert output.data["text/plain"] == said
+    assert b"PLTE" in b64decode(output.data["image/png"]), "not matplotlib's picture of any figure"
+    assert b"PLTE" in b64decode(output.metadata["image/png"]["dark"])
 
 
 @pytest.mark.ranks
