@@ -1,4 +1,4 @@
-"""The command: labkit lab | reset | export | run | doctor | bench | stop. Each has a module here."""
+"""The command: labkit lab | reset | submit | grade | export | run | doctor | bench | stop, a module each."""
 
 import argparse
 import sys
@@ -12,6 +12,8 @@ COMMANDS = {
     "stop": ("stop", "end every lab of yours on this machine, also what a crash left"),
     "bench": ("bench.all", "measure against the peers"),
     "export": ("export", "a lesson's cells as a plain script"),
+    "submit": ("submit", "your answers as one file, to hand in"),
+    "grade": ("grade", "answers that were handed in, run again and judged"),
     "run": ("run", "run a script where a lab's ranks would run"),
     "doctor": ("doctor", "what is wrong with this machine or these hosts"),
 }

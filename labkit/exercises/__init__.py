@@ -5,11 +5,14 @@ lessons/        that data, one file a lesson
 catalogue       all of it, by name
 prompts         `predict`, `ask`, `hint`, `solution`, what is said to the learner
 grade           `check`, the learner's function on every rank, in several worlds; `show`, what they did
+answer          the source of an answer, with what it needs of the notebook
+mistake         what a mistake is called, whoever makes it
 newest          has a name's latest definition reached the ranks?
 on_rank         what runs on a rank for that
 requests        on a rank: is what was posted waited for?
 measure         what the function used, against its budget
 judge           from all ranks' answers to what is wrong with them
+submission      what a learner hands in, as one file
 progress_file   what the learner has done, kept across kernels
 lazy_torch      torch, imported only when needed
 """

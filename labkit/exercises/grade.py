@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from labkit import LabError
+from labkit.exercises.answer import in_notebook
 from labkit.exercises.catalogue import exercise_named
 from labkit.exercises.describe import Answers, Arguments, Exercise
 from labkit.exercises.lazy_torch import torch
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 DEADLINE = 10.0
 """Seconds for one call of the learner's function. A deadlock is seen earlier."""
+
+LONGEST = 2_000
+"""Characters of a verdict that are kept: a traceback may be long."""
 
 _runs: dict[str, Trace] = {}
 """What the ranks did in the last world in which each function was checked."""
@@ -62,10 +66,23 @@ def check(name: str) -> None:
     verdict = Verdict(f"not solved yet: {elsewhere}") if elsewhere else grade(lab, exercise)
     if exercise.becomes:
         remote.call(lab, "exercises.on_rank.go_on", name, verdict.solved, asked=f"to go on after {name}")
-    if verdict.solved:
-        with changed() as progress:
-            progress["exercises"][name] = True
+    _keep(name, verdict)
     print(verdict.text + defined_by(verdict.text))
+
+
+def _keep(name: str, verdict: Verdict) -> None:
+    """Note the verdict with the answer that got it, to be handed in; a right one is not given up again."""
+    source = in_notebook(name)
+    with changed() as progress:
+        if verdict.solved:
+            progress["exercises"][name] = True
+        before = progress["answers"].get(name, {})
+        if verdict.solved or source and not before.get("solved"):
+            progress["answers"][name] = {
+                "source": source,
+                "solved": verdict.solved,
+                "told": verdict.text[:LONGEST],
+            }
 
 
 def show(name: str) -> Figure:
