@@ -1,0 +1,55 @@
+"""A place for one learner, by bubblewrap: a home, and of the machine only what all may read.
+
+Inside there are no processes but the learner's own, no shared memory, no temporary files and no home of
+anybody else. All that is not the learner's home is read-only. When the place's first process ends, for
+whatever reason, the kernel ends every process in it, and shared memory and temporary files go with them.
+"""
+
+import sys
+from collections.abc import Sequence
+from glob import glob
+from pathlib import Path
+
+GPUS = ("/dev/nvidia*", "/dev/kfd", "/dev/dri")
+HIDDEN = ("/home", "/root", "/tmp", "/var/tmp", "/run", "/dev/shm")
+"""Others' homes, files that all could write, and sockets of services that would act for the learner."""
+NEEDED = ("/run/systemd/resolve",)
+"""What is needed of those: how names of hosts are resolved."""
+
+
+def command(
+    home: Path, *, account: str = "", hidden: Sequence[Path] = (), writable: Sequence[Path] = (), room: int = 0
+) -> list[str]:
+    """What to put before a command, so that it runs in such a place, in that home.
+
+    `account` is who it shall run as, where root starts it; without that it is whoever starts it. `hidden` are
+    more folders that are not to be seen, `writable` some in them that are; `room` is how many bytes of shared
+    memory, and how many of temporary files, there can be.
+    """
+    size = ["--size", str(room)] if room else []
+    made = ["bwrap", "--die-with-parent", "--new-session", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
+    made += [] if account else ["--unshare-user", "--cap-drop", "ALL"]
+    made += ["--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"]
+    for device in sorted(path for pattern in GPUS for path in glob(pattern)):
+        made += ["--dev-bind-try", device, device]
+    places = dict.fromkeys(Path(path).resolve() for path in (*HIDDEN, Path.home(), *hidden))
+    for place in sorted(places):  # what lies within another is hidden after it
+        if place.is_dir() and place != Path("/"):
+            made += [*size, "--tmpfs", str(place)]
+    for path in (*map(Path, NEEDED), *_installed()):
+        made += ["--ro-bind-try", str(path), str(path)]
+    for path in (home, *writable):
+        made += ["--bind", str(path), str(path)]
+    made += ["--chdir", str(home), "--"]
+    if account:
+        made += ["setpriv", "--reuid", account, "--regid", account, "--init-groups", "--no-new-privs"]
+        made += ["--inh-caps=-all", "--bounding-set=-all"]
+    return made
+
+
+def _installed() -> list[Path]:
+    """Where the programs are that learners share, and where Python finds them."""
+    found = [Path(sys.prefix), Path(sys.base_prefix), *map(Path, sys.path)]
+    real = dict.fromkeys(path.resolve() for path in found if path.is_absolute() and path.exists())
+    outside = (*map(Path, ("/usr", "/bin", "/lib")), Path("/"))
+    return [path for path in real if path not in outside and not any(p in path.parents for p in outside[:3])]
