@@ -18,7 +18,12 @@ NEEDED = ("/run/systemd/resolve",)
 
 
 def command(
-    home: Path, *, account: str = "", hidden: Sequence[Path] = (), writable: Sequence[Path] = (), room: int = 0
+    home: Path,
+    *,
+    account: str = "",
+    hidden: Sequence[Path] = (),
+    writable: Sequence[Path] = (),
+    room: int = 0,
 ) -> list[str]:
     """What to put before a command, so that it runs in such a place, in that home.
 

@@ -7,6 +7,7 @@ import argparse
 import os
 import secrets
 import shutil
+import signal
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -39,7 +40,9 @@ def main(arguments: list[str]) -> None:
         sys.exit("\n".join(missing))
     folder = (options.folder or (Path("hub-try") if options.tried else FOR_A_CLASS)).resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    folder.chmod(0o711 if not options.tried else 0o700)  # learners of a class pass through it to what they share
+    folder.chmod(
+        0o711 if not options.tried else 0o700
+    )  # learners of a class pass through it to what they share
     told = {
         "PATH": path,
         "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
@@ -56,6 +59,9 @@ def main(arguments: list[str]) -> None:
     if not options.tried and Path("/run/systemd/system").is_dir():
         delegated = ["--scope", "--quiet", "--collect", "--unit=labkit-hub", "--property=Delegate=yes"]
         command = [shutil.which("systemd-run") or "systemd-run", *delegated, *command]
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # a shell's background ignores it, and servers would
     os.execve(command[0], command, os.environ | told)
 
 
@@ -63,9 +69,14 @@ def lacking(path: str, tried: bool) -> list[str]:
     """What keeps a hub from coming up here, each with the fix."""
     found = [f"{what} is missing: {fix}" for module, what, fix in NEEDS if find_spec(module) is None]
     if not sys.platform.startswith("linux"):
-        return [*found, "a hub keeps learners apart by namespaces of Linux: run it there, or in a virtual machine"]
+        return [
+            *found,
+            "a hub keeps learners apart by namespaces of Linux: run it there, or in a virtual machine",
+        ]
     if shutil.which("configurable-http-proxy", path=path) is None:
-        found.append("the proxy is missing: pip install -e '.[hub]', or npm install -g configurable-http-proxy")
+        found.append(
+            "the proxy is missing: pip install -e '.[hub]', or npm install -g configurable-http-proxy"
+        )
     for program, package in (("bwrap", "bubblewrap"), ("setpriv", "util-linux")):
         if shutil.which(program, path=path) is None:
             found.append(f"{program} is missing, which keeps learners apart: apt-get install {package}")

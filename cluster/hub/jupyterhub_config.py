@@ -12,7 +12,7 @@ c = get_config()  # noqa: F821, JupyterHub's
 FOLDER = Path(os.environ["LABKIT_HUB"])
 TRIED = bool(os.environ.get("LABKIT_HUB_TRY"))
 TEACHERS = "teachers"
-IDLE = 2 * 3600
+IDLE = int(os.environ.get("LABKIT_HUB_IDLE", 2 * 3600))
 """Seconds without a cell or a click after which a server is ended. Its lab is ended after one hour."""
 WITH_THE_HUB = ["setpriv", "--pdeathsig", "KILL"]
 """Before a command: ends with the hub, however that ends."""
@@ -21,7 +21,7 @@ WITH_THE_HUB = ["setpriv", "--pdeathsig", "KILL"]
 c.JupyterHub.bind_url = "http://127.0.0.1:8000"
 c.JupyterHub.hub_bind_url = f"http://127.0.0.1:{free_port()}"
 c.ConfigurableHTTPProxy.api_url = f"http://127.0.0.1:{free_port()}"
-c.ConfigurableHTTPProxy.command = [*WITH_THE_HUB, "configurable-http-proxy"]
+c.ConfigurableHTTPProxy.command = [*WITH_THE_HUB, "configurable-http-proxy", "--log-level", "warn"]
 c.ConfigurableHTTPProxy.pid_file = str(FOLDER / "proxy.pid")
 c.JupyterHub.cleanup_servers = c.JupyterHub.cleanup_proxy = True
 c.JupyterHub.log_level = "WARN"

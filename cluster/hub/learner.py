@@ -34,7 +34,11 @@ class Learner:
 
     def log_in(self) -> None:
         self._ask("GET", "hub/login")
-        form = {"username": self.name, "password": self.password, "_xsrf": self.session.cookies.get("_xsrf", path="/hub/")}
+        form = {
+            "username": self.name,
+            "password": self.password,
+            "_xsrf": self.session.cookies.get("_xsrf", path="/hub/"),
+        }
         page = self._ask("POST", "hub/login?next=/hub/home", data=form)
         assert page.url.endswith("/hub/home"), f"{self.name} was not let in: {page.url}"
 
@@ -125,7 +129,19 @@ class Kernel:
         self._learner.api("DELETE", f"kernels/{self._id}")
 
     def _send(self, kind: str, content: dict) -> str:
-        header = {"msg_id": uuid.uuid4().hex, "msg_type": kind, "username": "", "session": self._id, "version": "5.3"}
-        message = {"header": header, "parent_header": {}, "metadata": {}, "content": content, "channel": "shell"}
+        header = {
+            "msg_id": uuid.uuid4().hex,
+            "msg_type": kind,
+            "username": "",
+            "session": self._id,
+            "version": "5.3",
+        }
+        message = {
+            "header": header,
+            "parent_header": {},
+            "metadata": {},
+            "content": content,
+            "channel": "shell",
+        }
         self._socket.send(json.dumps(message | {"buffers": []}))
         return header["msg_id"]

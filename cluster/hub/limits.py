@@ -29,7 +29,9 @@ class Limits:
     def as_files(self, is_unified: bool) -> dict[str, str]:
         """What a control group is told, by the names of its files: of the second version, or of the first."""
         quota = int(self.processors * PERIOD)
-        memory, cpu = ("memory.max", "cpu.max") if is_unified else ("memory.limit_in_bytes", "cpu.cfs_quota_us")
+        memory, cpu = (
+            ("memory.max", "cpu.max") if is_unified else ("memory.limit_in_bytes", "cpu.cfs_quota_us")
+        )
         files = {
             memory: str(self.memory) if self.memory else "",
             "memory.swap.max" if is_unified else "": "0" if self.memory else "",
@@ -70,7 +72,7 @@ class Group:
 def can_group() -> bool:
     """Whether this process can make control groups."""
     try:
-        Group("try", Limits()).remove()
+        Group(f"try-{os.getpid()}", Limits()).remove()
     except OSError:
         return False
     return True
@@ -82,7 +84,11 @@ def _own(controller: str) -> Path:
         _, names, path = line.split(":", 2)
         if controller in names.split(","):
             found = GROUPS / controller / path.strip("/")
-            return (found.parent if found.name == "labkit-hub-itself" else found) if found.is_dir() else GROUPS / controller
+            return (
+                (found.parent if found.name == "labkit-hub-itself" else found)
+                if found.is_dir()
+                else GROUPS / controller
+            )
     return GROUPS / controller
 
 

@@ -28,7 +28,9 @@ class Room:
         """`places` of 0: as many as the memory holds, with a tenth of it to spare."""
         memory = psutil.virtual_memory().total
         reserve = memory // 10
-        return cls(places or max(1, (memory - reserve) // place), place, reserve, max(2, psutil.cpu_count() or 2))
+        return cls(
+            places or max(1, (memory - reserve) // place), place, reserve, max(2, psutil.cpu_count() or 2)
+        )
 
     def lacks(self) -> str:
         """Why nobody else can begin now; "" if somebody can."""

@@ -5,6 +5,7 @@ import os
 import pwd
 import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -19,14 +20,16 @@ from cluster.hub.room import GB, Room
 
 LOOK_EVERY = 5.0
 """Seconds between two looks at a learner's memory, where the kernel does not limit it."""
-LESSONS = "course"
-"""The folder in each home that the lessons are put into."""
+IN_LESSONS = 'mkdir -p course && cd course && exec "$@"'
+"""The folder in each home that the lessons are put into; made by the learner, who could have put a link there."""
 
 
 class Machine(SingletonConfigurable):
     """What the hub has to give."""
 
-    places = Integer(0, help="Learners that can work at the same time; 0: as many as the memory holds").tag(config=True)
+    places = Integer(0, help="Learners that can work at the same time; 0: as many as the memory holds").tag(
+        config=True
+    )
     place = Integer(GB, help="Bytes that a learner with a lab of four ranks takes").tag(config=True)
     _room: Room | None = None
 
@@ -40,8 +43,12 @@ class Machine(SingletonConfigurable):
 class LearnersServer(LocalProcessSpawner):
     """JupyterLab of one learner, with the lab that its notebooks share."""
 
-    homes = Unicode("", help="Folder of made-up learners' homes; without it learners have accounts").tag(config=True)
-    shared = Unicode("", help="Folder in which each learner has one for what the teacher may see").tag(config=True)
+    homes = Unicode("", help="Folder of made-up learners' homes; without it learners have accounts").tag(
+        config=True
+    )
+    shared = Unicode("", help="Folder in which each learner has one for what the teacher may see").tag(
+        config=True
+    )
     teachers = Unicode("teachers", help="Group of the accounts of teachers").tag(config=True)
     process_limit = Integer(1000, help="Processes and threads that a learner may have").tag(config=True)
 
@@ -82,10 +89,8 @@ class LearnersServer(LocalProcessSpawner):
         """Wait for a place, then start."""
         await self.room.turn(self._log_name)
         home, account = self.home, "" if self.homes else self.user.name
-        for folder in (home, home / LESSONS):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if account:
-                shutil.chown(folder, account)
+        if not account:
+            home.mkdir(mode=0o700, parents=True, exist_ok=True)
         drop = self._drop()
         if drop and not drop.exists():
             drop.parent.mkdir(mode=0o711, exist_ok=True)
@@ -94,13 +99,21 @@ class LearnersServer(LocalProcessSpawner):
                 shutil.chown(drop, account, self.teachers)
                 drop.chmod(0o2750)
         if os.geteuid() == 0 and limits.can_group():
-            self._group = limits.Group(self.user.name, self._limits)
+            self._group = limits.Group(f"hub-{os.getpid()}-{self.user.name}", self._limits)
         hidden = [Path(path) for path in (os.environ["LABKIT_HUB"], self.homes, self.shared) if path]
         place = apart.command(
-            home, account=account, hidden=hidden, writable=[drop] if drop else [], room=(self.mem_limit or 0) // 4
+            home,
+            account=account,
+            hidden=hidden,
+            writable=[drop] if drop else [],
+            room=(self.mem_limit or 0) // 4,
         )
-        self.cmd = [*place, sys.executable, "-m", "labkit.commands", "lab", LESSONS]
-        started = await super().start()
+        self.cmd = [*place, "sh", "-c", IN_LESSONS, "sh", sys.executable, "-m", "labkit.commands", "lab"]
+        logs = Path(os.environ["LABKIT_HUB"], "log")
+        logs.mkdir(mode=0o700, exist_ok=True)
+        with open(logs / self.user.name, "w") as log:
+            self.popen_kwargs = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
+            started = await super().start()
         if self._group is None and self.mem_limit:
             self._look = asyncio.create_task(self._keep_within(self.mem_limit))
         return started
