@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.error import URLError
@@ -22,13 +22,15 @@ PASSWORD = "of all learners"
 TEACHERS_PASSWORD = "of the teacher, which has to be long"
 
 
-def lacking() -> str:
-    """What this machine lacks for a hub; "" if nothing."""
+def lacking(programs: Collection[str] = ()) -> str:
+    """What this machine lacks for a hub, or for these programs of it; "" if nothing."""
     spec = importlib.util.spec_from_file_location("hub", ROOT / "cluster" / "hub" / "hub.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     found = module.lacking(path, tried=True)
+    if programs:
+        found = [line for line in found if line.split()[0] in programs]
     if not found:
         inside = [
             "bwrap",
@@ -47,9 +49,9 @@ def lacking() -> str:
 
 
 class Hub:
-    """`url` is its address, `folder` what it was given; `begun` are the processes that were ever seen of it."""
+    """`url` is its address, `folder` what it was given, `begun` all processes that were seen of it."""
 
-    def __init__(self, folder: Path, *options: str, **environment: str):
+    def __init__(self, folder: Path, *options: str, accounts: Collection[str] = (), **environment: str):
         self.folder, self.temporary = folder / "hub", folder / "temporary"
         self.temporary.mkdir(parents=True)
         self.url = f"http://127.0.0.1:{free_port()}"
@@ -57,7 +59,9 @@ class Hub:
         self._log = open(folder / "log", "w")
         told = {"LABKIT_HUB_PASSWORD": PASSWORD, "LABKIT_HUB_TEACHERS_PASSWORD": TEACHERS_PASSWORD}
         told |= {"TMPDIR": str(self.temporary), "PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
-        command = [ROOT / "cluster" / "hub" / "up", "--try", self.folder, f"--JupyterHub.bind_url={self.url}"]
+        command = [ROOT / "cluster" / "hub" / "up", self.folder, f"--JupyterHub.bind_url={self.url}"]
+        command += [] if accounts else ["--try"]
+        command = [*_with_accounts(folder, accounts), *command] if accounts else command
         self._process = subprocess.Popen(
             [*command, *options],
             env=os.environ | told | environment,
@@ -90,7 +94,7 @@ class Hub:
         found = set()
         for process in self.look():
             try:
-                if process.name() == "bwrap" and home in process.cmdline():
+                if process.name() == "bwrap" and {home, f"/home/{name}"} & set(process.cmdline()):
                     found |= {process, *process.children(recursive=True)}
             except psutil.NoSuchProcess:
                 continue
@@ -133,11 +137,30 @@ class Hub:
             return self._process.poll() is not None
 
 
+def _with_accounts(folder: Path, names: Collection[str]) -> list[str]:
+    """What to put before a command that finds these accounts, though the machine does not have them."""
+    made = [f"cp -a /etc {folder}/etc", f"mount --bind {folder}/etc /etc", "mount -t tmpfs homes /home"]
+    made += ["groupadd learners", "groupadd teachers", "useradd --create-home --groups teachers teacher"]
+    made += [f"useradd --create-home --groups learners {name}" for name in names]
+    made += [f"echo '{name}:{PASSWORD}' | chpasswd" for name in (*names, "teacher")]
+    return [
+        "unshare",
+        "--mount",
+        "--propagation",
+        "private",
+        "sh",
+        "-ec",
+        "; ".join([*made, 'exec "$0" "$@"']),
+    ]
+
+
 @contextmanager
-def up(folder: Path, *options: str, **environment: str) -> Iterator[Hub]:
-    """A hub, and its end; skips where there can be none."""
+def up(folder: Path, *options: str, **environment) -> Iterator[Hub]:
+    """A hub, and its end; skips where there can be none. With `accounts` that of a class, which needs root."""
     if missing := lacking():
         pytest.skip(missing)
+    if environment.get("accounts") and os.geteuid() != 0:
+        pytest.skip("the hub of a class needs root")
     running = Hub(folder, *options, **environment)
     try:
         yield running

@@ -5,8 +5,9 @@ anybody else. All that is not the learner's home is read-only. When the place's 
 whatever reason, the kernel ends every process in it, and shared memory and temporary files go with them.
 """
 
+import pwd
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from glob import glob
 from pathlib import Path
 
@@ -37,19 +38,24 @@ def command(
     made += ["--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"]
     for device in sorted(path for pattern in GPUS for path in glob(pattern)):
         made += ["--dev-bind-try", device, device]
-    places = dict.fromkeys(Path(path).resolve() for path in (*HIDDEN, Path.home(), *hidden))
-    for place in sorted(places):  # what lies within another is hidden after it
-        if place.is_dir() and place != Path("/"):
-            made += [*size, "--tmpfs", str(place)]
+    made += _empty(map(Path, (*HIDDEN, Path.home())), size)
     for path in (*map(Path, NEEDED), *_installed()):
         made += ["--ro-bind-try", str(path), str(path)]
+    made += _empty(hidden, size)  # may lie in what is shared, as in a clone of labkit
     for path in (home, *writable):
         made += ["--bind", str(path), str(path)]
     made += ["--chdir", str(home), "--"]
     if account:
-        made += ["setpriv", "--reuid", account, "--regid", account, "--init-groups", "--no-new-privs"]
+        group = str(pwd.getpwnam(account).pw_gid)
+        made += ["setpriv", "--reuid", account, "--regid", group, "--init-groups", "--no-new-privs"]
         made += ["--inh-caps=-all", "--bounding-set=-all"]
     return made
+
+
+def _empty(places: Iterable[Path], size: list[str]) -> list[str]:
+    """Nothing is in these folders; what lies within another comes after it."""
+    real = sorted({place.resolve() for place in places if place.is_dir()} - {Path("/")})
+    return [word for place in real for word in (*size, "--tmpfs", str(place))]
 
 
 def _installed() -> list[Path]:

@@ -1,6 +1,7 @@
 """The hub of a class on one server. `cluster/hub/up` starts it; each setting can be another one there."""
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -17,7 +18,7 @@ IDLE = int(os.environ.get("LABKIT_HUB_IDLE", 2 * 3600))
 WITH_THE_HUB = ["setpriv", "--pdeathsig", "KILL"]
 """Before a command: ends with the hub, however that ends."""
 
-# Nothing listens but on this machine's loopback. A class comes by SSH, or through a web server with a certificate.
+# On this machine's loopback alone. A class comes by SSH, or through a web server with a certificate.
 c.JupyterHub.bind_url = "http://127.0.0.1:8000"
 c.JupyterHub.hub_bind_url = f"http://127.0.0.1:{free_port()}"
 c.ConfigurableHTTPProxy.api_url = f"http://127.0.0.1:{free_port()}"
@@ -60,7 +61,29 @@ c.JupyterHub.load_roles = [
         "services": ["idle"],
     },
 ]
+CLASS = FOLDER / "class"
+CLASS.mkdir(mode=0o700, exist_ok=True)
+AS_TEACHER: list[str] = []
+if not TRIED:  # who serves the page may read what is shared, and nothing else
+    shutil.chown(CLASS, group=TEACHERS)
+    CLASS.chmod(0o750)
+    AS_TEACHER = ["--reuid", "nobody", "--regid", TEACHERS, "--clear-groups"]
 c.JupyterHub.services = [
+    {
+        "name": "class",
+        "url": f"http://127.0.0.1:{free_port()}",
+        "command": [
+            *WITH_THE_HUB,
+            *AS_TEACHER,
+            sys.executable,
+            "-m",
+            "labkit.commands",
+            "class",
+            "--hub",
+            str(CLASS),
+        ],
+        "oauth_no_confirm": True,
+    },
     {
         "name": "idle",
         "command": [*WITH_THE_HUB, sys.executable, "-m", "jupyterhub_idle_culler", f"--timeout={IDLE}"],

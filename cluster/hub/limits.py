@@ -1,7 +1,8 @@
 """What one learner may take of the machine: memory, processors, processes.
 
-As root the kernel keeps the limits, by a control group for each learner. Without root the hub looks at what is
-in use, and at too much memory ends the largest process, as the kernel would; processors are shared as they come.
+As root the kernel keeps the limits, by a control group for each learner. Without root the hub looks at what
+is in use, and at too much memory ends the largest process, as the kernel would; processors are shared as they
+come.
 """
 
 import os

@@ -21,7 +21,7 @@ from cluster.hub.room import GB, Room
 LOOK_EVERY = 5.0
 """Seconds between two looks at a learner's memory, where the kernel does not limit it."""
 IN_LESSONS = 'mkdir -p course && cd course && exec "$@"'
-"""The folder in each home that the lessons are put into; made by the learner, who could have put a link there."""
+"""The folder in each home for the lessons is made as the learner, who could have put a link there."""
 
 
 class Machine(SingletonConfigurable):
@@ -93,7 +93,6 @@ class LearnersServer(LocalProcessSpawner):
             home.mkdir(mode=0o700, parents=True, exist_ok=True)
         drop = self._drop()
         if drop and not drop.exists():
-            drop.parent.mkdir(mode=0o711, exist_ok=True)
             drop.mkdir(mode=0o700)
             if account:  # what the learner puts there is of the teachers' group
                 shutil.chown(drop, account, self.teachers)

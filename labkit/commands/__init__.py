@@ -11,6 +11,8 @@ grade/       `labkit grade`, answers that were handed in, judged again, each in 
 run          `labkit run`, a script where a lab's ranks would be
 doctor       `labkit doctor`, what keeps a lab from starting
 stop         `labkit stop`, end every lab of this user
+share        `labkit share`, let the teacher see how far one is
+classroom/   `labkit class`, what learners share, as a page
 export/      `labkit export`, a lesson's cells as a plain script
 bench/       `labkit bench`, labkit measured against its peers
 """

@@ -1,4 +1,4 @@
-"""The command: labkit lab | reset | submit | grade | export | run | doctor | bench | stop, a module each."""
+"""The command: `labkit lab`, `labkit run` and the others, a module each."""
 
 import argparse
 import sys
@@ -14,6 +14,8 @@ COMMANDS = {
     "export": ("export", "a lesson's cells as a plain script"),
     "submit": ("submit", "your answers as one file, to hand in"),
     "grade": ("grade", "answers that were handed in, run again and judged"),
+    "share": ("share", "let your teacher see which exercises you have solved"),
+    "class": ("classroom", "what learners share, as a page that keeps up with them"),
     "run": ("run", "run a script where a lab's ranks would run"),
     "doctor": ("doctor", "what is wrong with this machine or these hosts"),
 }

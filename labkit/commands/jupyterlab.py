@@ -54,7 +54,9 @@ def command(arguments: list[str]) -> list[str]:
         print("There are no lessons here; `labkit lab` in an empty folder puts them there", file=sys.stderr)
     elif front_page.write(folder):
         _open_front_page()
-        ours.append(f"--{'ServerApp' if HUB in os.environ else 'LabApp'}.default_url=/lab/workspaces/{WORKSPACE}")
+        ours.append(
+            f"--{'ServerApp' if HUB in os.environ else 'LabApp'}.default_url=/lab/workspaces/{WORKSPACE}"
+        )
     else:
         print(f"{front_page.NAME} is yours and stays; the table of lessons is not shown", file=sys.stderr)
     as_root = ["--allow-root"] if os.geteuid() == 0 else []

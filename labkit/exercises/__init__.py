@@ -13,6 +13,7 @@ requests        on a rank: is what was posted waited for?
 measure         what the function used, against its budget
 judge           from all ranks' answers to what is wrong with them
 submission      what a learner hands in, as one file
+sharing         what a learner lets the teacher see of it
 progress_file   what the learner has done, kept across kernels
 lazy_torch      torch, imported only when needed
 """

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from labkit import LabError
+from labkit.exercises import sharing
 from labkit.exercises.answer import in_notebook
 from labkit.exercises.catalogue import exercise_named
 from labkit.exercises.describe import Answers, Arguments, Exercise
@@ -68,6 +69,10 @@ def check(name: str) -> None:
         remote.call(lab, "exercises.on_rank.go_on", name, verdict.solved, asked=f"to go on after {name}")
     _keep(name, verdict)
     print(verdict.text + defined_by(verdict.text))
+    try:
+        sharing.renew()
+    except LabError as error:  # of no matter for the answer
+        print(error)
 
 
 def _keep(name: str, verdict: Verdict) -> None:

@@ -1,4 +1,4 @@
-"""A class at a hub: each learner alone with what is theirs, nobody's lab outlives its server, nothing is left."""
+"""A class at a hub: each learner is alone, no lab outlives its server, and nothing is left."""
 
 import json
 import threading
@@ -9,6 +9,7 @@ from tests import hub
 from tests.waiting import WITHIN, until
 
 NOTEBOOK = "course/00_meet_the_ranks.ipynb"
+KEYS = "/tmp/jupyter/labkit/*/security/ipcontroller-client.json"
 SEES = """
 import glob, json, os, sys, psutil
 from pathlib import Path
@@ -19,19 +20,19 @@ def refuses(act):
     except OSError:
         return True
 mine = Path.home()
-shared = [mine, *map(Path, (sys.prefix, sys.base_prefix, labkit.__file__))]
+shared = [mine / "x", *map(Path, (sys.prefix, sys.base_prefix, labkit.__file__))]
 print(json.dumps({
-    "labs": glob.glob("/tmp/jupyter/labkit/*/security/ipcontroller-client.json"),
+    "labs": glob.glob("KEYS"),
     "kernels": sum("ipykernel_launcher" in p.cmdline() for p in psutil.process_iter()),
     "homes": os.listdir(mine.parent),
     "refused": {str(place): refuses((Path(place) / "x").touch) for place in
                 (sys.prefix, Path(labkit.__file__).parent, "/usr", "/etc", mine.parent.parent / "log")},
     "others": [str(there) for place in map(Path, ("/home", "/root", "/dev/shm")) if place.is_dir()
-               for there in place.iterdir() if not any(there == path or there in path.parents for path in shared)],
+               for there in place.iterdir() if not {there} & {up for path in shared for up in path.parents}],
     "rights": [line.split()[1] for line in open("/proc/self/status") if line.startswith("CapBnd")],
     "secrets": sorted(name for name in os.environ if "PASSWORD" in name or "CONFIGPROXY" in name),
 }))
-"""
+""".replace("KEYS", KEYS)
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +75,7 @@ class TestTwoLearners:
     def test_what_one_sets_on_ranks_the_other_does_not_find(self, two):
         (_, ada), (_, grace) = two["ada"], two["grace"]
         ada.run("%%px\nsecret = rank + 1")
-        assert grace.run("%%px\nprint('secret' in globals())").text.count("False") == 2
+        assert grace.run("%%px\nprint('secret' in globals())").text == "[ranks 0-1] False\n"
         assert "1" in ada.run("%%px --targets 0\nprint(secret)").text
 
     def test_neither_sees_files_or_processes_of_the_other(self, two):
@@ -86,11 +87,11 @@ class TestTwoLearners:
 
     def test_a_key_of_ones_own_opens_no_lab_of_another(self, two):
         """Ports of this machine are all learners', so what listens there must ask who it is."""
-        told = "print(open(__import__('glob').glob('/tmp/jupyter/labkit/*/security/ipcontroller-client.json')[0]).read())"
+        told = f"import glob\nprint(open(glob.glob('{KEYS}')[0]).read())"
         theirs = json.loads(two["grace"][1].run(told).text)
         attack = f"""
 import glob, ipyparallel, json
-mine = json.load(open(glob.glob("/tmp/jupyter/labkit/*/security/ipcontroller-client.json")[0]))
+mine = json.load(open(glob.glob("{KEYS}")[0]))
 own = dict(mine)
 for name in ("registration", "mux", "task", "control", "notification", "iopub", "broadcast"):
     mine[name] = {theirs!r}.get(name, mine.get(name))
@@ -185,3 +186,31 @@ def test_an_idle_server_is_ended_with_its_lab(tmp_path):
         ada.open(NOTEBOOK).run("import labkit\nlabkit.start(2)")
         theirs = running.of("ada")
         assert until(lambda: not any(map(hub.lives, theirs)), 2 * WITHIN)
+
+
+def test_learners_of_a_class_have_accounts(tmp_path):
+    """As root: each learner is an account, with no more rights than that, and the kernel keeps the limits."""
+    with hub.up(tmp_path, accounts=("ada", "grace")) as of_class:
+        kernels = {}
+        for name in ("ada", "grace"):
+            learner = of_class.learner(name)
+            list(learner.start())
+            kernels[name] = learner.open(NOTEBOOK)
+            begun = kernels[name].run("import labkit\nlab = labkit.start(2)")
+            assert not begun.error, begun.text
+        for name, kernel in kernels.items():
+            assert (
+                kernel.run("import getpass, os\nprint(getpass.getuser(), os.getuid() > 0)").text
+                == f"{name} True\n"
+            )
+            assert kernel.run("%%px\nprint(os.getcwd())").text == f"[ranks 0-1] /home/{name}/course\n"
+            sees = json.loads(kernel.run(SEES).text)
+            assert len(sees["labs"]) == 1 and sees["kernels"] == 1 and sees["homes"] == [name]
+            assert all(sees["refused"].values()) and int(sees["rights"][0], 16) == 0, sees
+        if groups := of_class.groups():
+            limits = [file.read_text() for group in groups for file in group.glob("memory.limit_in_bytes")]
+            assert set(map(int, limits)) == {2 * 2**30}
+        of_class.of("ada"), of_class.of("grace")
+        of_class.end()
+        assert until(lambda: not of_class.left()), of_class.left()
+        assert of_class.groups() == []
