@@ -156,7 +156,7 @@ def _with_accounts(folder: Path, names: Collection[str]) -> list[str]:
 
 @contextmanager
 def up(folder: Path, *options: str, **environment) -> Iterator[Hub]:
-    """A hub, and its end; skips where there can be none. With `accounts` that of a class, which needs root."""
+    """A hub, and its end; skips where there can be none. With `accounts`, which takes root, of a class."""
     if missing := lacking():
         pytest.skip(missing)
     if environment.get("accounts") and os.geteuid() != 0:
