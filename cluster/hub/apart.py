@@ -14,6 +14,8 @@ from pathlib import Path
 GPUS = ("/dev/nvidia*", "/dev/kfd", "/dev/dri")
 HIDDEN = ("/home", "/root", "/tmp", "/var/tmp", "/run", "/dev/shm")
 """Others' homes, files that all could write, and sockets of services that would act for the learner."""
+FOR_ALL = ("/tmp", "/var/tmp", "/dev/shm")
+"""In which each learner can make files, each one's own."""
 NEEDED = ("/run/systemd/resolve",)
 """What is needed of those: how names of hosts are resolved."""
 
@@ -38,12 +40,13 @@ def command(
     made += ["--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"]
     for device in sorted(path for pattern in GPUS for path in glob(pattern)):
         made += ["--dev-bind-try", device, device]
-    made += _empty(map(Path, (*HIDDEN, Path.home())), size)
+    usual = [*map(Path, HIDDEN), Path.home()]
+    made += _empty(usual, size)
     for path in (*map(Path, NEEDED), *_installed()):
-        made += ["--ro-bind-try", str(path), str(path)]
+        made += [*_way_to(path, usual), "--ro-bind-try", str(path), str(path)]
     made += _empty(hidden, size)  # may lie in what is shared, as in a clone of labkit
     for path in (home, *writable):
-        made += ["--bind", str(path), str(path)]
+        made += [*_way_to(path, [*usual, *hidden]), "--bind", str(path), str(path)]
     made += ["--chdir", str(home), "--"]
     if account:
         group = str(pwd.getpwnam(account).pw_gid)
@@ -55,7 +58,18 @@ def command(
 def _empty(places: Iterable[Path], size: list[str]) -> list[str]:
     """Nothing is in these folders; what lies within another comes after it."""
     real = sorted({place.resolve() for place in places if place.is_dir()} - {Path("/")})
-    return [word for place in real for word in (*size, "--tmpfs", str(place))]
+    return [word for place in real for word in (*size, "--perms", _rights(place), "--tmpfs", str(place))]
+
+
+def _rights(place: Path) -> str:
+    return "1777" if str(place) in FOR_ALL else "0755"
+
+
+def _way_to(path: Path, emptied: Iterable[Path]) -> list[str]:
+    """Folders that lead there where nothing is any more, which everyone may pass."""
+    hidden = {place.resolve() for place in emptied}
+    gone = [up for up in reversed(path.parents) if hidden & set(up.parents)]
+    return [word for up in gone for word in ("--perms", "0755", "--dir", str(up))]
 
 
 def _installed() -> list[Path]:

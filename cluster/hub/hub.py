@@ -54,6 +54,7 @@ def main(arguments: list[str]) -> None:
             told[name] = os.environ.get(name) or secrets.token_urlsafe(24)
         print(f"Learners: any name, password {told['LABKIT_HUB_PASSWORD']}")
         print(f"The teacher: teacher, password {told['LABKIT_HUB_TEACHERS_PASSWORD']}", flush=True)
+    os.umask(0o077)  # what the hub remembers is nobody else's
     os.chdir(folder)
     command = [sys.executable, "-m", "jupyterhub", "-f", str(HERE / "jupyterhub_config.py"), *theirs]
     if not options.tried and Path("/run/systemd/system").is_dir():

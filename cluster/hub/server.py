@@ -81,6 +81,7 @@ class LearnersServer(LocalProcessSpawner):
         def begin() -> None:
             if self._group:
                 self._group.join()
+            os.umask(0o022)
             Path("/proc/self/oom_score_adj").write_text("500")  # the hub itself is ended last
 
         return begin

@@ -83,11 +83,14 @@ def test_an_account_is_an_account(homes):
         pytest.skip("needs root, which alone starts programs of others")
     for path in (homes / "ada", homes / "ada" / "file"):
         shutil.chown(path, "nobody")
-    said = said_inside(
-        homes / "ada", homes, "id -un; grep -E 'CapBnd|NoNewPrivs' /proc/self/status", account="nobody"
-    )
-    name, _, rights, _, no_more = said.split()
+    script = """
+        id -un; grep -E 'CapBnd|NoNewPrivs' /proc/self/status; touch file /tmp/mine /dev/shm/mine && echo written
+        "$1" -c 'print("Python")'
+    """
+    said = said_inside(homes / "ada", homes, script, sys.executable, account="nobody")
+    name, _, rights, _, no_more, written, python = said.split()
     assert (name, int(rights, 16), no_more) == ("nobody", 0, "1")
+    assert (written, python) == ("written", "Python")
 
 
 def _with_cwd(folder: Path) -> list[str]:
