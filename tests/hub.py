@@ -69,9 +69,10 @@ class Hub:
             stdout=self._log,
             stderr=self._log,
         )
-        if not until(self._answers) or self._process.poll() is not None:
+        if not until(self._answers, 3 * WITHIN) or self._process.poll() is not None:
             self.kill()
-            raise RuntimeError(f"the hub did not come up:\n{self.said()[-3000:]}")
+            said = [line for line in self.said().splitlines() if "JupyterHub" in line or "rror:" in line]
+            raise RuntimeError("the hub did not come up:\n" + "\n".join(said[-20:]))
 
     def learner(self, name: str, password: str = PASSWORD):
         """A learner who has logged in."""

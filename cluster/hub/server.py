@@ -58,7 +58,7 @@ class LearnersServer(LocalProcessSpawner):
 
     @property
     def room(self) -> Room:
-        return Machine.instance(parent=self.parent).room
+        return Machine.instance(config=self.config).room
 
     @property
     def home(self) -> Path:

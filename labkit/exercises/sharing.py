@@ -80,15 +80,15 @@ def _mine(folder: Path) -> Path:
     if not folder.is_dir():
         raise LabError(f"to share your progress in {folder}", "there is no such folder", "ask who teaches")
     mine = folder.resolve() / getpass.getuser()
-    handed_down = folder.stat().st_mode & stat.S_ISGID
+    before = os.umask(0)  # a mode that is set later would take the group away from who is not in it
     try:
-        mine.mkdir(mode=0o700, exist_ok=True)
+        mine.mkdir(mode=0o750 if folder.stat().st_mode & stat.S_ISGID else 0o700, exist_ok=True)
         if not private.is_mine(mine):
             raise LabError(f"a folder of yours, {mine}", "it is somebody else's", "ask who teaches")
-        if handed_down:
-            mine.chmod(0o2750)
     except OSError as error:
         raise LabError(f"a folder of yours, {mine}", str(error), "ask who teaches") from None
+    finally:
+        os.umask(before)
     return mine
 
 

@@ -84,7 +84,8 @@ def test_an_account_is_an_account(homes):
     for path in (homes / "ada", homes / "ada" / "file"):
         shutil.chown(path, "nobody")
     script = """
-        id -un; grep -E 'CapBnd|NoNewPrivs' /proc/self/status; touch file /tmp/mine /dev/shm/mine && echo written
+        id -un; grep -E 'CapBnd|NoNewPrivs' /proc/self/status
+        touch file /tmp/mine /dev/shm/mine && echo written
         "$1" -c 'print("Python")'
     """
     said = said_inside(homes / "ada", homes, script, sys.executable, account="nobody")

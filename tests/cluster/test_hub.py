@@ -180,12 +180,12 @@ def test_a_hub_that_is_killed_takes_all_with_it(tmp_path):
 
 
 def test_an_idle_server_is_ended_with_its_lab(tmp_path):
-    with hub.up(tmp_path, LABKIT_HUB_IDLE="20") as running:
+    with hub.up(tmp_path, LABKIT_HUB_IDLE="60") as running:
         ada = running.learner("ada")
         list(ada.start())
         ada.open(NOTEBOOK).run("import labkit\nlabkit.start(2)")
         theirs = running.of("ada")
-        assert until(lambda: not any(map(hub.lives, theirs)), 2 * WITHIN)
+        assert until(lambda: not any(map(hub.lives, theirs)), 4 * WITHIN)
 
 
 def test_learners_of_a_class_have_accounts(tmp_path):

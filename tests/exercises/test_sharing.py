@@ -77,6 +77,10 @@ def test_without_a_hub_the_folder_of_the_class_is_named(learner, monkeypatch):
     monkeypatch.setenv("LOGNAME", "grace")
     assert sharing.begin(learner.parent) == learner.parent / "grace" / sharing.FILE
     assert stat.S_IMODE((learner.parent / "grace").stat().st_mode) == 0o700
+    learner.parent.chmod(0o3777)
+    monkeypatch.setenv("LOGNAME", "alan")
+    file = sharing.begin(learner.parent)
+    assert stat.S_IMODE(file.parent.stat().st_mode) == 0o2750 and stat.S_IMODE(file.stat().st_mode) == 0o640
 
 
 def test_a_folder_that_is_gone_is_told_and_the_fix(learner):

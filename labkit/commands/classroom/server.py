@@ -9,6 +9,7 @@ import secrets
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 from tornado import web
@@ -35,12 +36,12 @@ class Page(web.RequestHandler):
         self.set_header("Referrer-Policy", "no-referrer")
         self.set_header("Cache-Control", "no-store")
 
-    async def get(self, name: str) -> None:
+    def get(self, name: str) -> None:
         if name != "page.js" and name != "page.css":  # those are the same for everyone
             self.require_leave()
         if name == "tally":
             self.set_header("Content-Type", "application/json")
-            self.finish(json.dumps(await asyncio.to_thread(tally.page, self.folder)))
+            self.finish(json.dumps(tally.page(self.folder)))
         else:
             file = HERE / FILES[name]
             self.set_header("Content-Type", f"{KINDS[file.suffix]}; charset=utf-8")
@@ -76,15 +77,18 @@ def serve_hub(folder: Path) -> int:
         """The same for who has logged in at the hub, and may see this service."""
 
         @web.authenticated
-        async def get(self, name: str) -> None:
-            await super().get(name)
+        def get(self, name: str) -> None:
+            super().get(name)
 
         def require_leave(self) -> None:
-            """The hub has been asked."""
+            """It has been asked."""
 
     prefix = os.environ["JUPYTERHUB_SERVICE_PREFIX"]
     path = f"{prefix}({'|'.join([*FILES, 'tally'])})"
-    handlers = [(f"{prefix}oauth_callback", HubOAuthCallbackHandler), (path, HubPage, {"folder": folder})]
+    handlers: list[Any] = [
+        (f"{prefix}oauth_callback", HubOAuthCallbackHandler),
+        (path, HubPage, {"folder": folder}),
+    ]
     app = web.Application(handlers, cookie_secret=os.urandom(32), log_function=_nothing)
     return _run(app, urlsplit(told).port or 0, lambda bound: None)
 
