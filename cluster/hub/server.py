@@ -54,7 +54,7 @@ class LearnersServer(LocalProcessSpawner):
 
     _group: limits.Group | None = None
     _look: asyncio.Task | None = None
-    _ended = ""
+    _comes: asyncio.Task | None = None
 
     @property
     def room(self) -> Room:
@@ -114,6 +114,7 @@ class LearnersServer(LocalProcessSpawner):
         with open(logs / self.user.name, "w") as log:
             self.popen_kwargs = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
             started = await super().start()
+        self._comes = asyncio.create_task(self._come_up())
         if self._group is None and self.mem_limit:
             self._look = asyncio.create_task(self._keep_within(self.mem_limit))
         return started
@@ -150,6 +151,11 @@ class LearnersServer(LocalProcessSpawner):
                 except psutil.Error:
                     break  # it has just ended
         return await super()._signal(sig)
+
+    async def _come_up(self) -> None:
+        while self._spawn_pending:
+            await asyncio.sleep(0.2)
+        self.room.is_up(self._log_name)
 
     async def _keep_within(self, limit: int) -> None:
         while self.pid:

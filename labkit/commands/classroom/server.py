@@ -77,7 +77,7 @@ def serve_hub(folder: Path) -> int:
         """The same for who has logged in at the hub, and may see this service."""
 
         @web.authenticated
-        def get(self, name: str) -> None:
+        def get(self, name: str) -> None:  # type: ignore[override]  # the decorator says less than it keeps
             super().get(name)
 
         def require_leave(self) -> None:
