@@ -19,6 +19,8 @@ from tests.waiting import WITHIN, until
 
 ROOT = Path(__file__).parents[1]
 PASSWORD = "of all learners"
+SEEN = "/mnt"
+"""Where accounts find the hub's folder, whatever they may not pass on the way to where it is."""
 TEACHERS_PASSWORD = "of the teacher, which has to be long"
 
 
@@ -59,7 +61,8 @@ class Hub:
         self._log = open(folder / "log", "w")
         told = {"LABKIT_HUB_PASSWORD": PASSWORD, "LABKIT_HUB_TEACHERS_PASSWORD": TEACHERS_PASSWORD}
         told |= {"TMPDIR": str(self.temporary), "PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
-        command = [ROOT / "cluster" / "hub" / "up", self.folder, f"--JupyterHub.bind_url={self.url}"]
+        bind = f"--JupyterHub.bind_url={self.url}"
+        command = [ROOT / "cluster" / "hub" / "up", SEEN if accounts else self.folder, bind]
         command += [] if accounts else ["--try"]
         command = [*_with_accounts(folder, accounts), *command] if accounts else command
         self._process = subprocess.Popen(
@@ -140,7 +143,13 @@ class Hub:
 
 def _with_accounts(folder: Path, names: Collection[str]) -> list[str]:
     """What to put before a command that finds these accounts, though the machine does not have them."""
-    made = [f"cp -a /etc {folder}/etc", f"mount --bind {folder}/etc /etc", "mount -t tmpfs homes /home"]
+    (folder / "hub").mkdir()
+    made = [
+        f"mount --bind {folder}/hub {SEEN}",
+        f"cp -a /etc {folder}/etc",
+        f"mount --bind {folder}/etc /etc",
+        "mount -t tmpfs homes /home",
+    ]
     made += ["groupadd learners", "groupadd teachers", "useradd --create-home --groups teachers teacher"]
     made += [f"useradd --create-home --groups learners {name}" for name in names]
     made += [f"echo '{name}:{PASSWORD}' | chpasswd" for name in (*names, "teacher")]

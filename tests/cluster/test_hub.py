@@ -203,7 +203,9 @@ def test_learners_of_a_class_have_accounts(tmp_path):
                 kernel.run("import getpass, os\nprint(getpass.getuser(), os.getuid() > 0)").text
                 == f"{name} True\n"
             )
-            assert kernel.run("%%px\nprint(os.getcwd())").text == f"[ranks 0-1] /home/{name}/course\n"
+            assert (
+                kernel.run("%%px\nimport os\nprint(os.getcwd())").text == f"[ranks 0-1] /home/{name}/course\n"
+            )
             sees = json.loads(kernel.run(SEES).text)
             assert len(sees["labs"]) == 1 and sees["kernels"] == 1 and sees["homes"] == [name]
             assert all(sees["refused"].values()) and int(sees["rights"][0], 16) == 0, sees

@@ -38,7 +38,7 @@ def require_shared_memory(plan: Plan) -> None:
 
 
 def require_memory(plan: Plan) -> None:
-    """LabError if the ranks of `plan` would have the kernel end programs of this machine, or of the learner."""
+    """LabError if the ranks of `plan` would have the kernel end programs, this learner's or all."""
     wanted = LAB + plan.ranks * RANK
     for free, whose in ((facts.free_memory(), "this machine"), (_left_at_hub(), "your server at the hub")):
         if 0 < free < wanted:
