@@ -30,7 +30,7 @@ LOOK_EVERY = 0.1
 LONGEST = 64 * 1024
 """Bytes that are read of what comes out."""
 RESERVE = 0.05
-"""The part of the machine's memory that must stay free: what hides from the count inside is seen there."""
+"""The part of the machine's memory that must stay free, whoever uses it."""
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 SETTINGS = (
     "ld.so.cache",
@@ -50,7 +50,7 @@ FIRST_UID = 2**30
 class Limits:
     """What one answer may take: seconds, MB of memory and of files, processes and threads."""
 
-    seconds: float = 120.0
+    seconds: float = 180.0
     memory: int = 4096
     disk: int = 256
     processes: int = 512
@@ -118,7 +118,7 @@ def run(bwrap: str, program: Sequence[str], given: str, limits: Limits, hidden: 
 
 def _watch(process: subprocess.Popen, reader: threading.Thread, limits: Limits) -> str:
     """Until it has said what it has to say; which limit it has reached first, or ""."""
-    begun, total = time.monotonic(), psutil.virtual_memory().total
+    begun, first = time.monotonic(), psutil.virtual_memory()
     while reader.is_alive() and process.poll() is None:
         reader.join(LOOK_EVERY)
         inside = _descendants(process)
@@ -126,8 +126,9 @@ def _watch(process: subprocess.Popen, reader: threading.Thread, limits: Limits) 
             return f"more than {limits.seconds:g} s"
         if len(inside) > limits.processes:
             return f"more than {limits.processes} processes"
-        free = psutil.virtual_memory().available
-        if sum(map(_memory, inside)) > limits.memory * MB or free < RESERVE * total:
+        now, most = psutil.virtual_memory(), limits.memory * MB
+        hidden = getattr(now, "shared", 0) - getattr(first, "shared", 0)  # files that only descriptors have
+        if max(hidden, sum(map(_memory, inside))) > most or now.available < RESERVE * now.total:
             return f"more than {limits.memory} MB of memory"
     return ""
 
