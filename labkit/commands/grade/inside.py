@@ -43,9 +43,8 @@ def main() -> int:
 def judged(exercise: Exercise, source: str) -> Verdict:
     """The verdict on an answer, in a lab as large as its largest world."""
     lab = Lab(launch.plan(max(exercise.sizes)))
-    before = [_import(used) for used in exercise.uses]
     try:
-        _run(lab, "\n".join(before))
+        _run(lab, "\n".join(exercise.imports))
         _run(lab, source)
         return grade.grade(lab, exercise)
     except CellError as error:
@@ -57,11 +56,6 @@ def judged(exercise: Exercise, source: str) -> Verdict:
 def _run(lab: Lab, source: str) -> None:
     outcome = cell.follow(lab, remote.send_cell(lab[:], source), grade.DEADLINE)
     outcome.raise_for_failure()
-
-
-def _import(used: str) -> str:
-    module, _, name = f"labkit.algorithms.{used}".rpartition(".")
-    return f"from {module} import {name}"
 
 
 def _out_of_reach() -> int:

@@ -178,14 +178,11 @@ NAMED = {
 def test_an_attack_costs_its_owner_that_exercise_and_nobody_anything(bwrap, handed_in, attack):
     honest = (A_RIGHT_ONE, "solved: my_sum is right on every rank")
     mean_loss = (exercise_named("mean_loss").solution, "solved: mean_loss is right on every rank")
-    handed_in("Ada", my_sum=honest)
     handed_in("Mallory", my_sum=(ATTACKS[attack], "solved: so they say"), mean_loss=mean_loss)
     folder = handed_in("Zoe", my_sum=honest)
     files = {file.name: file.read_text() for file in folder.iterdir()}
-    used = psutil.virtual_memory().used
     rows = graded(folder)
     assert {who: row["solved"] for who, row in rows.items()} == {
-        ("Ada", "my_sum"): "yes",
         ("Mallory", "my_sum"): "no",
         ("Mallory", "mean_loss"): "yes",
         ("Zoe", "my_sum"): "yes",
@@ -193,7 +190,6 @@ def test_an_attack_costs_its_owner_that_exercise_and_nobody_anything(bwrap, hand
     named = rows["Mallory", "my_sum"]["mistake"]
     assert named in NAMED.get(attack, {named}), named
     assert {name: (folder / name).read_text() for name in files} == files
-    assert psutil.virtual_memory().used < used + 2 * 10**9  # what it took is free again
 
 
 @pytest.mark.slow
