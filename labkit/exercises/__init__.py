@@ -2,6 +2,7 @@
 
 describe        a lesson's questions as data; nothing runs
 lessons/        that data, one file a lesson
+course          which lessons a teacher's own course has
 catalogue       all of it, by name
 prompts         `predict`, `ask`, `hint`, `solution`, what is said to the learner
 grade           `check`, the learner's function on every rank, in several worlds; `show`, what they did;

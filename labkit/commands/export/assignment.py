@@ -55,8 +55,8 @@ def _otter(lesson: Lesson) -> list[NotebookNode]:
             new_markdown_cell(exercise.task),
             new_raw_cell("# BEGIN SOLUTION"),
             new_code_cell(
-                f'%%px\n# BEGIN SOLUTION NO PROMPT\n{exercise.solution.rstrip()}\n# END SOLUTION\n""" # BEGIN PROMPT\n'
-                f'{exercise.stub.rstrip()}\n""" # END PROMPT'
+                f"%%px\n# BEGIN SOLUTION NO PROMPT\n{exercise.solution.rstrip()}\n# END SOLUTION\n"
+                f'""" # BEGIN PROMPT\n{exercise.stub.rstrip()}\n""" # END PROMPT'
             ),
             new_raw_cell("# END SOLUTION"),
             new_raw_cell("# BEGIN TESTS"),

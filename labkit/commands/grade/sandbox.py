@@ -23,6 +23,7 @@ import psutil
 
 import labkit
 from labkit import LabError
+from labkit.exercises.course import COURSE, DATA
 
 MB = 2**20
 LOOK_EVERY = 0.1
@@ -160,17 +161,18 @@ def _command(bwrap: str, program: Sequence[str], limits: Limits, hidden: Sequenc
     walls = ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
     walls += [] if root else ["--unshare-user", "--disable-userns", "--cap-drop", "ALL"]
     walls += ["--die-with-parent", "--new-session", "--hostname", "lab", "--proc", "/proc", "--dev", "/dev"]
+    for place in ("/tmp", "/dev/shm"):
+        walls += ["--perms", "1777", "--size", str(limits.disk * MB), "--tmpfs", place]
     seen = _seen()
     above = {parent: None for path in seen for parent in [*Path(path).parents][-2::-1]}
     for folder in above:  # or else only root could look into them
         walls += ["--perms", "0755", "--dir", str(folder)]
     for path in seen:
-        walls += ["--symlink", os.readlink(path), path] if os.path.islink(path) else ["--ro-bind", path, path]
+        link = os.path.islink(path) and path.startswith((*SYSTEM, "/etc/"))  # as /lib to /usr/lib
+        walls += ["--symlink", os.readlink(path), path] if link else ["--ro-bind", path, path]
     for folder in map(Path.resolve, hidden):
         if any(folder.is_relative_to(Path(path).resolve()) for path in seen):
             walls += ["--tmpfs", str(folder), "--remount-ro", str(folder)]
-    for place in ("/tmp", "/dev/shm"):
-        walls += ["--perms", "1777", "--size", str(limits.disk * MB), "--tmpfs", place]
     walls += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"]
     return [bwrap, *walls, "--", *(_as_nobody() if root else []), *program]
 
@@ -187,7 +189,8 @@ def _seen() -> list[str]:
     paths = sysconfig.get_paths()
     python = [sys.prefix, sys.base_prefix, sys.exec_prefix, paths["purelib"], paths["platlib"]]
     packages = [path for path in sys.path if path.endswith("-packages")]
-    found = dict.fromkeys([*python, *packages, str(Path(labkit.__file__).parent)])
+    course = [str(Path(os.environ[COURSE]).parent)] if os.environ.get(COURSE) else []
+    found = dict.fromkeys([*python, *packages, str(Path(labkit.__file__).parent), *course])
     asked = [*SYSTEM, *(f"/etc/{name}" for name in SETTINGS)]
     system = [path for path in asked if os.path.exists(path)]
     mine = [path for path in found if os.path.isdir(path) and not path.startswith(("/usr/", "/lib"))]
@@ -199,5 +202,6 @@ def _environment() -> dict[str, str]:
     """Nothing of the teacher's, in whose environment there may be keys."""
     path = os.pathsep.join([str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin"])
     kept = {name: os.environ[name] for name in ("LANG", "LC_ALL", "LD_LIBRARY_PATH") if name in os.environ}
+    kept |= {name: os.environ[name] for name in (COURSE, DATA) if os.environ.get(name)}
     mine = {"HOME": "/tmp", "PATH": path, "PYTHONPATH": str(Path(labkit.__file__).parents[1])}
     return kept | mine | {"LABKIT_SPARE": "0", "PYTHONDONTWRITEBYTECODE": "1"}
