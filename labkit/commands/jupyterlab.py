@@ -29,6 +29,7 @@ lessons; what you changed is never overwritten.
 
   FOLDER          where the notebooks are (this folder, or notebooks/ in a clone)
   --with-outputs  put lessons there with their outputs, in which answers stand below predictions
+  --course FILE   a course of a teacher's own, which says which lessons there are
   --no-browser    print the address, and open nothing
   --port=8889     another port
 

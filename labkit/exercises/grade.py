@@ -60,11 +60,7 @@ def check(name: str) -> None:
     >>> labkit.check("swap")
     not solved yet: there is no function swap on ranks 0-3; run the cell that defines it, on all ranks
     """
-    from labkit.lab.session import running
-
-    lab, exercise = running(f"check({name!r})"), exercise_named(name)
-    elsewhere = not_on_the_ranks(name)
-    verdict = Verdict(f"not solved yet: {elsewhere}") if elsewhere else grade(lab, exercise)
+    lab, exercise, verdict = _judged(name, f"check({name!r})")
     if exercise.becomes:
         remote.call(lab, "exercises.on_rank.go_on", name, verdict.solved, asked=f"to go on after {name}")
     _keep(name, verdict)
@@ -73,6 +69,30 @@ def check(name: str) -> None:
         sharing.renew()
     except LabError as error:  # of no matter for the answer
         print(error)
+
+
+def require(name: str) -> None:
+    """The same for another grader's checks: AssertionError with the verdict if the answer is not right.
+
+    Nothing is printed or noted, and no later cell goes on with another function.
+
+    >>> require("swap")
+    Traceback (most recent call last):
+        ...
+    AssertionError: not solved yet: there is no function swap on ranks 0-3; run the cell that defines it, ...
+    """
+    _, _, verdict = _judged(name, f"require({name!r})")
+    if not verdict.solved:
+        raise AssertionError(verdict.text + defined_by(verdict.text))
+
+
+def _judged(name: str, asked: str) -> tuple[Lab, Exercise, Verdict]:
+    """The verdict on what the running lab's ranks have under that name."""
+    from labkit.lab.session import running
+
+    lab, exercise = running(asked), exercise_named(name)
+    elsewhere = not_on_the_ranks(name)
+    return lab, exercise, Verdict(f"not solved yet: {elsewhere}") if elsewhere else grade(lab, exercise)
 
 
 def _keep(name: str, verdict: Verdict) -> None:

@@ -70,7 +70,10 @@ def judged(
     at_once: int = 1,
     begun: Callable[[int, int], None] = lambda number, of: None,
 ) -> list[Result]:
-    """The results in the order of files and lessons; one answer after the other, or so many at once."""
+    """The results in the order of files and lessons; one answer after the other, or so many at once.
+
+    Whichever reaches a limit beside others is judged once more alone: it may have been their doing.
+    """
     asked = [
         (file, handed.learner, name, handed.answers[name])
         for file, handed in found.items()
@@ -78,23 +81,28 @@ def judged(
         if name in handed.answers
     ]
 
-    def one(number: int) -> Result:
+    def one(number: int) -> Ended:
         begun(number + 1, len(asked))
-        file, learner, name, answer = asked[number]
-        return _result(file, learner, name, answer, bwrap, limits, hidden)
+        _, _, name, answer = asked[number]
+        return run(bwrap, name, answer.source, limits, hidden)
 
     with ThreadPoolExecutor(at_once) as pool:
-        return list(pool.map(one, range(len(asked))))
+        ended = list(pool.map(one, range(len(asked))))
+    if at_once > 1:
+        ended = [one(number) if first.over else first for number, first in enumerate(ended)]
+    return [_result(*handed, _verdict(end)) for handed, end in zip(asked, ended, strict=True)]
 
 
-def _result(
-    file: str, learner: str, name: str, answer: Handed, bwrap: str, limits: Limits, hidden: Sequence[Path]
-) -> Result:
+def run(bwrap: str, exercise: str, source: str, limits: Limits, hidden: Sequence[Path] = ()) -> Ended:
+    """What a sandbox says of one answer."""
     held = {"memory": limits.memory * MB, "disk": limits.disk * MB, "processes": limits.processes}
-    given = json.dumps({"exercise": name, "source": answer.source, "limits": held})
-    solved, called = _verdict(sandbox.run(bwrap, PROGRAM, given, limits, hidden))
+    given = json.dumps({"exercise": exercise, "source": source, "limits": held})
+    return sandbox.run(bwrap, PROGRAM, given, limits, hidden)
+
+
+def _result(file: str, learner: str, name: str, answer: Handed, verdict: tuple[bool, str]) -> Result:
     told = "" if answer.solved else mistake.name(answer.told)
-    return Result(file, learner, name, solved, called, answer.solved, told, ", ".join(unusual(answer.source)))
+    return Result(file, learner, name, *verdict, answer.solved, told, ", ".join(unusual(answer.source)))
 
 
 def _verdict(ended: Ended) -> tuple[bool, str]:

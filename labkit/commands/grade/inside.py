@@ -14,14 +14,16 @@ import sys
 from contextlib import suppress
 
 from labkit import LabError, launch
-from labkit.exercises import mistake
+from labkit.exercises import grade, mistake
 from labkit.exercises.catalogue import exercise_named
 from labkit.exercises.describe import Exercise
-from labkit.exercises.grade import DEADLINE, Verdict, grade
+from labkit.exercises.grade import Verdict
 from labkit.lab import cell, remote
 from labkit.lab.lab import Lab
 from labkit.lab.outcome import CellError
 
+PATIENCE = 3
+"""How many times as long as in a notebook a call may take: nobody waits, and others may have the cores."""
 NOT_DUMPABLE = 4
 """Of prctl: from then on no other process of this user reads or changes this one."""
 
@@ -31,6 +33,7 @@ def main() -> int:
     given = json.loads(sys.stdin.buffer.read())
     with os.fdopen(_out_of_reach(), "w") as said:
         _limit(**given["limits"])
+        grade.DEADLINE *= PATIENCE
         verdict = judged(exercise_named(given["exercise"]), given["source"])
         name = mistake.name(verdict.text)
         json.dump({"solved": verdict.solved, "told": verdict.text[:4000], "mistake": name}, said)
@@ -40,11 +43,10 @@ def main() -> int:
 def judged(exercise: Exercise, source: str) -> Verdict:
     """The verdict on an answer, in a lab as large as its largest world."""
     lab = Lab(launch.plan(max(exercise.sizes)))
-    before = [_import(used) for used in exercise.uses]
     try:
-        _run(lab, "\n".join(before))
+        _run(lab, "\n".join(exercise.imports))
         _run(lab, source)
-        return grade(lab, exercise)
+        return grade.grade(lab, exercise)
     except CellError as error:
         return Verdict(f"not solved yet: {error}")
     except LabError as error:
@@ -52,13 +54,8 @@ def judged(exercise: Exercise, source: str) -> Verdict:
 
 
 def _run(lab: Lab, source: str) -> None:
-    outcome = cell.follow(lab, remote.send_cell(lab[:], source), DEADLINE)
+    outcome = cell.follow(lab, remote.send_cell(lab[:], source), grade.DEADLINE)
     outcome.raise_for_failure()
-
-
-def _import(used: str) -> str:
-    module, _, name = f"labkit.algorithms.{used}".rpartition(".")
-    return f"from {module} import {name}"
 
 
 def _out_of_reach() -> int:

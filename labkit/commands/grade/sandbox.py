@@ -23,6 +23,7 @@ import psutil
 
 import labkit
 from labkit import LabError
+from labkit.exercises.course import COURSE, DATA
 
 MB = 2**20
 LOOK_EVERY = 0.1
@@ -30,7 +31,7 @@ LOOK_EVERY = 0.1
 LONGEST = 64 * 1024
 """Bytes that are read of what comes out."""
 RESERVE = 0.05
-"""The part of the machine's memory that must stay free: what hides from the count inside is seen there."""
+"""The part of the machine's memory that must stay free, whoever uses it."""
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 SETTINGS = (
     "ld.so.cache",
@@ -50,7 +51,7 @@ FIRST_UID = 2**30
 class Limits:
     """What one answer may take: seconds, MB of memory and of files, processes and threads."""
 
-    seconds: float = 120.0
+    seconds: float = 180.0
     memory: int = 4096
     disk: int = 256
     processes: int = 512
@@ -118,7 +119,7 @@ def run(bwrap: str, program: Sequence[str], given: str, limits: Limits, hidden: 
 
 def _watch(process: subprocess.Popen, reader: threading.Thread, limits: Limits) -> str:
     """Until it has said what it has to say; which limit it has reached first, or ""."""
-    begun, total = time.monotonic(), psutil.virtual_memory().total
+    begun, first = time.monotonic(), psutil.virtual_memory()
     while reader.is_alive() and process.poll() is None:
         reader.join(LOOK_EVERY)
         inside = _descendants(process)
@@ -126,8 +127,9 @@ def _watch(process: subprocess.Popen, reader: threading.Thread, limits: Limits) 
             return f"more than {limits.seconds:g} s"
         if len(inside) > limits.processes:
             return f"more than {limits.processes} processes"
-        free = psutil.virtual_memory().available
-        if sum(map(_memory, inside)) > limits.memory * MB or free < RESERVE * total:
+        now, most = psutil.virtual_memory(), limits.memory * MB
+        hidden = getattr(now, "shared", 0) - getattr(first, "shared", 0)  # files that only descriptors have
+        if max(hidden, sum(map(_memory, inside))) > most or now.available < RESERVE * now.total:
             return f"more than {limits.memory} MB of memory"
     return ""
 
@@ -159,17 +161,18 @@ def _command(bwrap: str, program: Sequence[str], limits: Limits, hidden: Sequenc
     walls = ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
     walls += [] if root else ["--unshare-user", "--disable-userns", "--cap-drop", "ALL"]
     walls += ["--die-with-parent", "--new-session", "--hostname", "lab", "--proc", "/proc", "--dev", "/dev"]
+    for place in ("/tmp", "/dev/shm"):
+        walls += ["--perms", "1777", "--size", str(limits.disk * MB), "--tmpfs", place]
     seen = _seen()
     above = {parent: None for path in seen for parent in [*Path(path).parents][-2::-1]}
     for folder in above:  # or else only root could look into them
         walls += ["--perms", "0755", "--dir", str(folder)]
     for path in seen:
-        walls += ["--symlink", os.readlink(path), path] if os.path.islink(path) else ["--ro-bind", path, path]
+        link = os.path.islink(path) and path.startswith((*SYSTEM, "/etc/"))  # as /lib to /usr/lib
+        walls += ["--symlink", os.readlink(path), path] if link else ["--ro-bind", path, path]
     for folder in map(Path.resolve, hidden):
         if any(folder.is_relative_to(Path(path).resolve()) for path in seen):
             walls += ["--tmpfs", str(folder), "--remount-ro", str(folder)]
-    for place in ("/tmp", "/dev/shm"):
-        walls += ["--perms", "1777", "--size", str(limits.disk * MB), "--tmpfs", place]
     walls += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"]
     return [bwrap, *walls, "--", *(_as_nobody() if root else []), *program]
 
@@ -186,7 +189,8 @@ def _seen() -> list[str]:
     paths = sysconfig.get_paths()
     python = [sys.prefix, sys.base_prefix, sys.exec_prefix, paths["purelib"], paths["platlib"]]
     packages = [path for path in sys.path if path.endswith("-packages")]
-    found = dict.fromkeys([*python, *packages, str(Path(labkit.__file__).parent)])
+    course = [str(Path(os.environ[COURSE]).parent)] if os.environ.get(COURSE) else []
+    found = dict.fromkeys([*python, *packages, str(Path(labkit.__file__).parent), *course])
     asked = [*SYSTEM, *(f"/etc/{name}" for name in SETTINGS)]
     system = [path for path in asked if os.path.exists(path)]
     mine = [path for path in found if os.path.isdir(path) and not path.startswith(("/usr/", "/lib"))]
@@ -198,5 +202,6 @@ def _environment() -> dict[str, str]:
     """Nothing of the teacher's, in whose environment there may be keys."""
     path = os.pathsep.join([str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin"])
     kept = {name: os.environ[name] for name in ("LANG", "LC_ALL", "LD_LIBRARY_PATH") if name in os.environ}
+    kept |= {name: os.environ[name] for name in (COURSE, DATA) if os.environ.get(name)}
     mine = {"HOME": "/tmp", "PATH": path, "PYTHONPATH": str(Path(labkit.__file__).parents[1])}
     return kept | mine | {"LABKIT_SPARE": "0", "PYTHONDONTWRITEBYTECODE": "1"}
