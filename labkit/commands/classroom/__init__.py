@@ -1,8 +1,10 @@
 """`labkit class FOLDER`: what learners share of their progress, as a page that keeps up with them.
 
-tally     from their files to what a teacher wants to know
-server    the page, for who has its address or the hub's login
-page.*    what the browser gets
+tally       from their files to what a teacher wants to know
+server      the page, for who has its address or the hub's login
+page.html   a heading, a sentence, a table
+page.js     asks what there is, and fills them in
+page.css    large enough to be read from the back row
 """
 
 import argparse
