@@ -12,6 +12,7 @@ import json
 import os
 import random
 import re
+import signal
 import statistics
 import subprocess
 import sys
@@ -50,6 +51,7 @@ class Ran:
     seconds: float
     failed: str = ""
     starts_lab: bool = False
+    is_last: bool = False
 
 
 @dataclass
@@ -62,7 +64,8 @@ class Figures:
     cells: list[Ran] = field(default_factory=list)
     memory: dict[str, list[int]] = field(default_factory=dict)
     processors: dict[str, dict[str, float]] = field(default_factory=dict)
-    hub: list[int] = field(default_factory=list)
+    together: list[int] = field(default_factory=list)
+    load: list[float] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
@@ -73,6 +76,7 @@ class Figures:
         most = [max(looks) / GB for looks in self.memory.values() if looks]
         work = sum(sum(each.values()) for each in self.processors.values())
         failures = len(self.failed) + sum(bool(ran.failed) for ran in self.cells)
+        done = len({(ran.learner, ran.lesson) for ran in self.cells if ran.is_last})
         figures = [
             self.learners,
             f"{part(self.servers, 50):.0f} / {max(self.servers, default=0):.0f}",
@@ -81,15 +85,17 @@ class Figures:
             f"{part(cells, 95):.2f}",
             f"{statistics.mean(most or [0]):.2f} / {max(most, default=0):.2f}",
             f"{work / max(1, len(self.cells)):.2f}",
-            len(self.cells),
+            f"{len(self.cells)} / {done}",
             failures,
+            f"{statistics.mean(self.load or [0]):.0f}",
         ]
         return f"| {' | '.join(map(str, figures))} |"
 
 
 HEAD = (
     "learners|server's start, s: median / longest|lab's start, s: median / longest|cell, s: p50|p95|"
-    "memory of a learner at most, GB: mean / largest|processor seconds a cell|cells|failed"
+    "memory of a learner at most, GB: mean / largest|processor seconds a cell|cells run / lessons finished|"
+    "failed|load of the machine"
 )
 
 
@@ -115,8 +121,10 @@ def filled(path: Path) -> tuple[list, float]:
     return cells, float(minutes[1]) if minutes else 30.0
 
 
-def study(learner: Learner, lessons: Sequence[Path], figures: Figures, pauses: random.Random) -> None:
-    """All that one learner does."""
+def study(
+    learner: Learner, lessons: Sequence[Path], figures: Figures, pauses: random.Random, until: float
+) -> None:
+    """All that one learner does, or as far as the time goes."""
     try:
         learner.log_in()
         begun = time.monotonic()
@@ -127,12 +135,15 @@ def study(learner: Learner, lessons: Sequence[Path], figures: Figures, pauses: r
             cells, minutes = filled(path)
             kernel = learner.open(f"course/{path.name}")
             for number, cell in enumerate(cells):
+                if time.monotonic() > until:
+                    return
                 time.sleep(pauses.uniform(0.5, 1.5) * minutes * 60 / len(cells) / figures.faster)
                 came = kernel.run(cell.source)
                 shall_fail = "raises-exception" in cell.metadata.get("tags", [])
                 failed = "" if bool(came.error) == shall_fail else f"{came.error}: {came.text[-300:]}"
                 starts = "labkit.start(" in cell.source
-                ran = Ran(learner.name, path.name[:2], number, came.seconds, failed, starts)
+                last = number == len(cells) - 1
+                ran = Ran(learner.name, path.name[:2], number, came.seconds, failed, starts, last)
                 figures.cells.append(ran)
                 if failed:
                     print(f"{learner.name}, lesson {path.name[:2]}, cell {number}: {failed}", file=sys.stderr)
@@ -165,10 +176,11 @@ def look(hub: psutil.Process, homes: Path, figures: Figures, ended: threading.Ev
                     times[f"{process.pid} {process.create_time()}"] = spent.user + spent.system
                 except psutil.Error:
                     continue
-        figures.hub.append(everything)
+        figures.together.append(everything)
+        figures.load.append(os.getloadavg()[0])
 
 
-def measure(learners: int, faster: float, folder: Path) -> Figures:
+def measure(learners: int, faster: float, minutes: float, folder: Path) -> Figures:
     """Bring up a hub, let so many learners study, and end it."""
     url = f"http://127.0.0.1:{free_port()}"
     told = {"LABKIT_HUB_PASSWORD": PASSWORD, "PYTHON": sys.executable}
@@ -176,6 +188,7 @@ def measure(learners: int, faster: float, folder: Path) -> Figures:
     with open(folder / "hub.log", "w") as log:
         hub = subprocess.Popen(command, env=os.environ | told, stdout=log, stderr=log)
     figures, ended = Figures(learners, faster), threading.Event()
+    until = time.monotonic() + 60 * minutes
     watching = threading.Thread(
         target=look, args=[psutil.Process(hub.pid), folder / "homes", figures, ended], daemon=True
     )
@@ -186,7 +199,9 @@ def measure(learners: int, faster: float, folder: Path) -> Figures:
         begun = time.monotonic()
         working = [
             threading.Thread(
-                target=study, args=[Learner(url, f"learner{n}", PASSWORD), lessons, figures, random.Random(n)]
+                target=study,
+                args=[Learner(url, f"learner{n}", PASSWORD), lessons, figures, random.Random(n), until],
+                daemon=True,
             )
             for n in range(learners)
         ]
@@ -216,13 +231,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--learners", type=int, nargs="+", default=[2])
     parser.add_argument("--faster", type=float, default=40.0, help="than a class reads (%(default)g)")
+    parser.add_argument("--minutes", type=float, default=60.0, help="after which learners stop (%(default)g)")
     parser.add_argument("--into", type=Path, help="a folder for all figures, as JSON")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # and the hub is ended
     names = HEAD.split("|")
     print(f"| {' | '.join(names)} |\n|{'---|' * len(names)}", flush=True)
     for learners in options.learners:
         with tempfile.TemporaryDirectory(prefix="labkit-load-") as folder:
-            figures = measure(learners, options.faster, Path(folder))
+            figures = measure(learners, options.faster, options.minutes, Path(folder))
         print(figures.row(), flush=True)
         if options.into:
             file = options.into / f"load-{learners}.json"
