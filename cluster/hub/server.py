@@ -100,7 +100,7 @@ class LearnersServer(LocalProcessSpawner):
                 drop.chmod(0o2750)
         if os.geteuid() == 0 and limits.can_group():
             self._group = limits.Group(f"hub-{os.getpid()}-{self.user.name}", self._limits)
-        hidden = [Path(path) for path in (os.environ["LABKIT_HUB"], self.homes, self.shared) if path]
+        hidden = [home.parent, *(Path(path) for path in (os.environ["LABKIT_HUB"], self.shared) if path)]
         place = apart.command(
             home,
             account=account,
