@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 DEADLINE = 10.0
 """Seconds for one call of the learner's function. A deadlock is seen earlier."""
 
-LONGEST = 2_000
-"""Characters of a verdict that are kept: a traceback may be long."""
-
 _runs: dict[str, Trace] = {}
 """What the ranks did in the last world in which each function was checked."""
 
@@ -101,7 +98,7 @@ def _keep(name: str, verdict: Verdict) -> None:
             progress["answers"][name] = {
                 "source": source,
                 "solved": verdict.solved,
-                "told": verdict.text[:LONGEST],
+                "told": verdict.text,
             }
 
 

@@ -51,7 +51,10 @@ def main(arguments: list[str]) -> int:
         print(UNSAFE, file=sys.stderr)
     bwrap = "" if args.no_sandbox else sandbox.require()
     limits = Limits(args.seconds, args.memory)
-    results = again.judged(found, bwrap, limits, [args.folder, into], args.at_once, _tell)
+    hidden = [args.folder, into]
+    if found:
+        again.require_fair(bwrap, limits, hidden)
+    results = again.judged(found, bwrap, limits, hidden, args.at_once, _tell)
     private.write(into / CSV, table.as_csv(results), mode=0o600)
     private.write(into / PAGE, table.as_page(results, broken), mode=0o600)
     solved, agree = sum(r.solved for r in results), sum(r.agrees for r in results)

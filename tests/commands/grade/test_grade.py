@@ -193,6 +193,14 @@ def test_an_attack_costs_its_owner_that_exercise_and_nobody_anything(bwrap, hand
 
 
 @pytest.mark.slow
+def test_limits_that_no_answer_can_keep_are_no_verdict_on_anybody(bwrap, handed_in, capsys):
+    folder = handed_in("Ada", my_sum=(A_RIGHT_ONE, "solved: my_sum is right on every rank"))
+    assert main(["grade", str(folder), "--memory", "50"]) == 1
+    assert "labkit's own answer to my_sum is not right here" in capsys.readouterr().err
+    assert not (folder / "grades.csv").exists()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXERCISES, ids=IDS.get)
 def test_the_solution_passes(bwrap, name):
     told = judged(bwrap, name, EXERCISES[name].solution)
@@ -222,7 +230,8 @@ def test_without_a_sandbox_only_if_the_teacher_says_so(handed_in, monkeypatch, c
 
 def test_what_was_handed_in_is_hidden_wherever_it_lies(bwrap, handed_in, monkeypatch):
     folder = handed_in("Ada", my_sum=(A_RIGHT_ONE, "solved"))
-    seen = [*sandbox._seen(), str(folder.parent)]
+    folder.chmod(0o755)  # or root's answers, who are nobody, would not see it in any case
+    seen = [*sandbox._seen(), str(folder)]
     monkeypatch.setattr(sandbox, "_seen", lambda: seen)
     looks = ["ls", str(folder)]
     assert sandbox.run(bwrap, looks, "", PATIENT).said == f"ada{ENDING}\n"
