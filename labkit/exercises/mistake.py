@@ -8,6 +8,7 @@ import re
 
 WRONG = "wrong, and no known mistake"
 DIED = "a rank dies"
+TOO_LONG = "takes too long"
 _RANKS = r"ranks? \d+(?:(?:-| and |, )\d+)*"
 
 _KNOWN = (
@@ -16,7 +17,7 @@ _KNOWN = (
     (r"write .* in the cell above", "not written"),
     (r"deadlock", "deadlock"),
     (r"nothing moves", "ranks wait, though all have called"),
-    (r"the deadline of", "takes too long"),
+    (r"the deadline of", TOO_LONG),
     (rf"{_RANKS} raised an error for which.*?(\w+(?:Error|Exception)):", r"\1"),
     (rf"{_RANKS}: (\w+)", r"\1"),
     (r".*\bdied\b", DIED),

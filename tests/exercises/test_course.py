@@ -12,7 +12,7 @@ import pytest
 
 from labkit import LabError
 from labkit.commands import front_page, lessons
-from labkit.exercises import course
+from labkit.exercises import course, submission
 from labkit.exercises.catalogue import LABKITS, LESSONS
 from labkit.exercises.submission import ENDING
 
@@ -110,7 +110,7 @@ def run(notebook: Path, mine: Path) -> str:
 
 
 @pytest.mark.ranks
-def test_the_lesson_of_one_s_own_runs_and_its_exercise_is_judged(mine):
+def test_the_lesson_of_one_s_own_runs_and_its_exercise_is_judged_and_handed_in(mine, monkeypatch):
     notebook = mine.with_name("30_weigh_the_shards.ipynb")
     (exercise,) = course.read(mine).lessons(LABKITS)[-1].exercises
     text = nbformat.read(notebook, as_version=4)
@@ -121,6 +121,10 @@ def test_the_lesson_of_one_s_own_runs_and_its_exercise_is_judged(mine):
     said = run(notebook, mine)
     assert "solved: weighted_mean is right on every rank, in worlds of 2 and 3" in said
     assert "measured 50 %" in said and "1000 samples" in said
+    monkeypatch.setenv("LABKIT_PROGRESS", str(mine.parent))
+    handed = submission.collected("Ada").answers["weighted_mean"]
+    assert handed.solved and handed.told.startswith("solved: ")
+    assert handed.source == exercise.solution.rstrip()
 
 
 @pytest.mark.ranks

@@ -1,7 +1,8 @@
 """Answers that were handed in, each run again in a sandbox and judged: who solved what, and which mistake.
 
 again     every answer, judged again
-sandbox   a place without network and files, with limits
+sandbox   a program run between walls, watched and ended
+walls     what an answer can see of the machine
 inside    what runs there
 table     what came of it, as a table and as a page
 """
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from labkit import LabError
 from labkit.commands.grade import again, sandbox, table
-from labkit.commands.grade.sandbox import Limits
+from labkit.commands.grade.walls import Limits
 from labkit.launch import private
 
 CSV, PAGE = "grades.csv", "grades.html"

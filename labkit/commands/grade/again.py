@@ -12,7 +12,8 @@ from pathlib import Path
 
 from labkit import LabError
 from labkit.commands.grade import sandbox
-from labkit.commands.grade.sandbox import MB, Ended, Limits
+from labkit.commands.grade.sandbox import Ended
+from labkit.commands.grade.walls import MB, Limits
 from labkit.exercises import mistake, submission
 from labkit.exercises.catalogue import LESSONS
 from labkit.exercises.submission import Handed, Submission
@@ -72,7 +73,7 @@ def judged(
 ) -> list[Result]:
     """The results in the order of files and lessons; one answer after the other, or so many at once.
 
-    Whichever reaches a limit beside others is judged once more alone: it may have been their doing.
+    Whichever takes too long or too much beside others is judged once more alone: it may be their doing.
     """
     asked = [
         (file, handed.learner, name, handed.answers[name])
@@ -89,7 +90,8 @@ def judged(
     with ThreadPoolExecutor(at_once) as pool:
         ended = list(pool.map(one, range(len(asked))))
     if at_once > 1:
-        ended = [one(number) if first.over else first for number, first in enumerate(ended)]
+        again = [first.over or _verdict(first)[1] == mistake.TOO_LONG for first in ended]
+        ended = [one(n) if again[n] else first for n, first in enumerate(ended)]
     return [_result(*handed, _verdict(end)) for handed, end in zip(asked, ended, strict=True)]
 
 

@@ -14,6 +14,7 @@ import resource
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from pathlib import Path
 
 from labkit import LabError, launch
 from labkit.exercises import grade, mistake
@@ -37,8 +38,8 @@ NOT_DUMPABLE = 4
 def main() -> int:
     """Read what to judge from standard input, and write the verdict to standard output."""
     given = json.loads(sys.stdin.buffer.read())
+    _limit(**given["limits"])
     with os.fdopen(_out_of_reach(), "w") as said:
-        _limit(**given["limits"])
         grade.DEADLINE *= PATIENCE
         look_at = ", ".join(unusual(given["source"]))
         verdict = judged(exercise_named(given["exercise"]), given["source"])
@@ -105,7 +106,9 @@ def _out_of_reach() -> int:
 
 
 def _limit(memory: int, disk: int, processes: int) -> None:
-    """What the kernel itself holds this process and all that it begins to."""
+    """What the kernel itself holds this process and all that it begins to; and whom it ends first."""
+    with suppress(OSError):  # only Linux has it
+        Path("/proc/self/oom_score_adj").write_text("1000")
     limits = {
         resource.RLIMIT_DATA: memory,
         resource.RLIMIT_FSIZE: disk,

@@ -12,8 +12,8 @@ import pytest
 import labkit
 from labkit import LabError
 from labkit.commands.__main__ import main
-from labkit.commands.grade import again, sandbox
-from labkit.commands.grade.sandbox import Limits
+from labkit.commands.grade import again, sandbox, walls
+from labkit.commands.grade.walls import Limits
 from labkit.exercises import mistake
 from labkit.exercises.catalogue import exercise_named
 from labkit.exercises.submission import ENDING
@@ -242,8 +242,8 @@ def test_without_a_sandbox_only_if_the_teacher_says_so(tmp_path, monkeypatch, ca
 def test_what_was_handed_in_is_hidden_wherever_it_lies(bwrap, tmp_path, monkeypatch):
     folder = hand_in(tmp_path, "Ada", my_sum=(A_RIGHT_ONE, "solved"))
     folder.chmod(0o755)  # or root's answers, who are nobody, would not see it in any case
-    seen = [*sandbox._seen(), str(folder)]
-    monkeypatch.setattr(sandbox, "_seen", lambda: seen)
+    seen = [*walls._seen(), str(folder)]
+    monkeypatch.setattr(walls, "_seen", lambda: seen)
     looks = ["ls", str(folder)]
     assert sandbox.run(bwrap, looks, "", PATIENT).said == f"ada{ENDING}\n"
     assert sandbox.run(bwrap, looks, "", PATIENT, [folder]).said == ""
