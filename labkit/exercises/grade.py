@@ -54,7 +54,7 @@ def check(name: str) -> None:
     right, labkit's until then. LabError if there is no such exercise, or no lab.
 
     >>> labkit.check("swap")
-    not solved yet: there is no function swap on ranks 0-3; run the cell that defines it, on all ranks
+    not solved yet: there is no function swap on ranks 0-3; run ...
     """
     lab, exercise, verdict = _judged(name, f"check({name!r})")
     if exercise.becomes:
@@ -71,7 +71,7 @@ def require(name: str) -> None:
     >>> require("swap")
     Traceback (most recent call last):
         ...
-    AssertionError: not solved yet: there is no function swap on ranks 0-3; run the cell that defines it, ...
+    AssertionError: not solved yet: there is no function swap on ranks 0-3; run ...
     """
     _, _, verdict = _judged(name, f"require({name!r})")
     if not verdict.solved:
