@@ -54,7 +54,7 @@ def check(name: str) -> None:
     right, labkit's until then. LabError if there is no such exercise, or no lab.
 
     >>> labkit.check("swap")
-    not solved yet: there is no function swap on ranks 0-3; run ...
+    not solved yet: there is no function swap on ranks 0-3; run the cell that defines it, on all ranks
     """
     lab, exercise, verdict = _judged(name, f"check({name!r})")
     if exercise.becomes:
