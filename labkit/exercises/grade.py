@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 DEADLINE = 10.0
 """Seconds for one call of the learner's function. A deadlock is seen earlier."""
 
-LONGEST = 2_000
-"""Characters of a verdict that are kept: a traceback may be long."""
-
 _runs: dict[str, Trace] = {}
 """What the ranks did in the last world in which each function was checked."""
 
@@ -79,7 +76,7 @@ def require(name: str) -> None:
     >>> require("swap")
     Traceback (most recent call last):
         ...
-    AssertionError: not solved yet: there is no function swap on ranks 0-3; run the cell that defines it, ...
+    AssertionError: not solved yet: there is no function swap on ranks 0-3; run ...
     """
     _, _, verdict = _judged(name, f"require({name!r})")
     if not verdict.solved:
@@ -106,7 +103,7 @@ def _keep(name: str, verdict: Verdict) -> None:
             progress["answers"][name] = {
                 "source": source,
                 "solved": verdict.solved,
-                "told": verdict.text[:LONGEST],
+                "told": verdict.text,
             }
 
 

@@ -8,14 +8,16 @@ import re
 
 WRONG = "wrong, and no known mistake"
 DIED = "a rank dies"
+TOO_LONG = "takes too long"
 _RANKS = r"ranks? \d+(?:(?:-| and |, )\d+)*"
 
 _KNOWN = (
+    (r"no lab came up", "no lab came up"),
     (r"there is no function", "not written"),
     (r"write .* in the cell above", "not written"),
     (r"deadlock", "deadlock"),
     (r"nothing moves", "ranks wait, though all have called"),
-    (r"the deadline of", "takes too long"),
+    (r"the deadline of", TOO_LONG),
     (rf"{_RANKS} raised an error for which.*?(\w+(?:Error|Exception)):", r"\1"),
     (rf"{_RANKS}: (\w+)", r"\1"),
     (r".*\bdied\b", DIED),
@@ -51,11 +53,11 @@ def name(told: str) -> str:
 
 def _of_judge(sentence: str) -> str:
     """What explains the wrong values, which stands below them; or what is wrong, without numbers."""
-    first, *more = sentence.splitlines()
+    first, *more = sentence.splitlines() or [""]
     explained = [line for line in more if line and not line.startswith(" ")]
     if explained:
         return _without_numbers(explained[0])
-    return WRONG if re.fullmatch(rf"{_RANKS} (?:is|are) wrong", first) else _without_numbers(first)
+    return WRONG if re.fullmatch(rf"(?:{_RANKS} (?:is|are) wrong)?", first) else _without_numbers(first)
 
 
 def _without_numbers(line: str) -> str:

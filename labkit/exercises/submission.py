@@ -11,15 +11,21 @@ import re
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from pathlib import Path
+from typing import TypeVar
 
 from labkit import LabError, __version__
 from labkit.exercises.progress_file import read as progress
 from labkit.launch import private
 
+T = TypeVar("T")
 ENDING = ".labkit.json"
 FORMAT = 1
 LONGEST = 4 * 2**20
 """Bytes of a file that is read: somebody else has written it."""
+
+
+LONGEST_TOLD = 2_000
+"""Characters of a verdict."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +56,7 @@ def collected(learner: str) -> Submission:
     kept = progress()
     home = re.compile(rf"{re.escape(str(Path.home()))}(?=[/\W]|$)")
     answers = {
-        name: Handed(answer["source"], answer["solved"], home.sub("~", answer["told"]))
+        name: Handed(answer["source"], answer["solved"], home.sub("~", answer["told"][:LONGEST_TOLD]))
         for name, answer in kept["answers"].items()
         if answer.get("source")
     }
@@ -94,23 +100,25 @@ def read(file: Path) -> Submission:
             told = opened.read(LONGEST + 1)
         if len(told) > LONGEST:
             raise ValueError(f"it has more than {LONGEST} bytes")
-        content = json.loads(told)
+        content = json.loads(told, parse_int=float)  # an int of a million digits takes minutes
         if content["format"] != FORMAT:
             raise ValueError(f"its format is {str(content['format'])[:20]}, and this labkit reads {FORMAT}")
         learner = _text(content["learner"])
         answers = {_text(name): _handed(answer) for name, answer in content["answers"].items()}
-        parts = [
-            {_text(name): value for name, value in content.get(part, {}).items() if isinstance(value, kind)}
-            for part, kind in (("predictions", (int, float)), ("questions", str), ("versions", str))
-        ]
+        predictions = _of_kind(float, content.get("predictions", {}))
+        questions, versions = (_of_kind(str, content.get(part, {})) for part in ("questions", "versions"))
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         found = f"it cannot be read ({type(error).__name__}: {str(error)[:200]})"
         raise LabError(f"the answers in {file.name}", found, "have it handed in again") from None
-    return Submission(learner, answers, *parts)
+    return Submission(learner, answers, predictions, questions, versions)
+
+
+def _of_kind(kind: type[T], told: dict) -> dict[str, T]:
+    return {_text(name): value for name, value in told.items() if isinstance(value, kind)}
 
 
 def _handed(told: dict) -> Handed:
-    return Handed(_text(told["source"]), told["solved"] is True, _text(told["told"]))
+    return Handed(_text(told["source"]), told["solved"] is True, _text(told["told"])[:LONGEST_TOLD])
 
 
 def _text(told: object) -> str:

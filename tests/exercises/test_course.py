@@ -1,5 +1,6 @@
 """A course of a teacher's own: its lessons, its data set, its rank count; and what makes none."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -11,8 +12,9 @@ import pytest
 
 from labkit import LabError
 from labkit.commands import front_page, lessons
-from labkit.exercises import course
+from labkit.exercises import course, submission
 from labkit.exercises.catalogue import LABKITS, LESSONS
+from labkit.exercises.submission import ENDING
 
 EXAMPLE = Path(__file__).parents[2] / "notebooks" / "course" / "course.toml"
 
@@ -97,35 +99,32 @@ nbformat.write(notebook, sys.argv[1])
 """
 
 
-def run(notebook: Path, mine: Path) -> list[str]:
+def run(notebook: Path, mine: Path) -> str:
     """What its cells say, run as in a JupyterLab of that course."""
     environment = os.environ | course.read(mine).environment() | {"LABKIT_PROGRESS": str(mine.parent)}
     environment.pop("PYTEST_CURRENT_TEST", None)
     command = [sys.executable, "-c", RUN, str(notebook)]
     told = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=170)
     assert told.returncode == 0, told.stderr[-3000:]
-    return ["".join(o.get("text", "") for o in cell.get("outputs", ())) for cell in read(notebook)]
-
-
-def read(notebook: Path) -> list:
-    return nbformat.read(notebook, as_version=4).cells
+    return "".join(str(cell.get("outputs", "")) for cell in nbformat.read(notebook, as_version=4).cells)
 
 
 @pytest.mark.ranks
-def test_the_lesson_of_one_s_own_runs_and_its_exercise_is_judged(mine):
+def test_the_lesson_of_one_s_own_runs_and_its_exercise_is_judged_and_handed_in(mine, monkeypatch):
     notebook = mine.with_name("30_weigh_the_shards.ipynb")
     (exercise,) = course.read(mine).lessons(LABKITS)[-1].exercises
     text = nbformat.read(notebook, as_version=4)
     stub = next(cell for cell in text.cells if "def weighted_mean" in cell.source)
     assert stub.source == f"%%px\n{exercise.stub.rstrip()}", "the lesson has the stub of its exercise"
     stub.source = f"%%px\n{exercise.solution}"
-    text.cells.append(
-        nbformat.v4.new_code_cell("%%px\nprint(sorted(set(y.tolist())), round(x.abs().max().item()))")
-    )
     nbformat.write(text, notebook)
     said = run(notebook, mine)
-    assert any("solved: weighted_mean is right on every rank, in worlds of 2 and 3" in s for s in said), said
-    assert any("measured 50 %" in s for s in said) and "samples" in "".join(map(str, said))
+    assert "solved: weighted_mean is right on every rank, in worlds of 2 and 3" in said
+    assert "measured 50 %" in said and "1000 samples" in said
+    monkeypatch.setenv("LABKIT_PROGRESS", str(mine.parent))
+    handed = submission.collected("Ada").answers["weighted_mean"]
+    assert handed.solved and handed.told.startswith("solved: ")
+    assert handed.source == exercise.solution.rstrip()
 
 
 @pytest.mark.ranks
@@ -133,4 +132,16 @@ def test_the_lesson_of_one_s_own_runs_and_its_exercise_is_judged(mine):
 def test_a_lesson_of_labkit_s_runs_on_the_course_s_data(mine, tmp_path):
     notebook = tmp_path / "04_train_in_step.ipynb"
     shutil.copy(EXAMPLE.parents[1] / notebook.name, notebook)
-    run(notebook, mine)
+    assert "100.0% of unseen digits right" in run(notebook, mine), "those clouds are easier than digits"
+
+
+@pytest.mark.ranks
+@pytest.mark.slow
+def test_its_answers_are_graded(mine, tmp_path):
+    (exercise,) = course.read(mine).lessons(LABKITS)[-1].exercises
+    answers = {"weighted_mean": {"source": exercise.solution, "solved": True, "told": "solved"}}
+    handed = {"format": 1, "learner": "Ada", "answers": answers}
+    (tmp_path / f"ada{ENDING}").write_text(json.dumps(handed))
+    grade = [sys.executable, "-m", "labkit.commands", "grade", "--course", mine, tmp_path, "--no-sandbox"]
+    told = subprocess.run(grade, capture_output=True, text=True, timeout=170)
+    assert "1 answers of 1 learners: 1 right, 1 as the learner was told" in told.stdout, told.stderr

@@ -7,7 +7,7 @@ import pytest
 
 from labkit import LabError
 from labkit.commands.__main__ import main
-from labkit.exercises import submission
+from labkit.exercises import grade, submission
 from labkit.exercises.progress_file import changed
 
 TOLD = f"not solved yet: in a world of 2, ranks 0-1: FileNotFoundError: {Path.home()}/secret.txt"
@@ -20,6 +20,13 @@ def answered(progress_folder):
         kept["predictions"]["turns"] = 3
         kept["answers"]["mean_loss"] = {"source": "def mean_loss(loss): ...", "solved": False, "told": TOLD}
         kept["answers"]["my_sum"] = {"source": "", "solved": True, "told": "solved: ..."}
+
+
+def test_a_right_answer_is_not_given_up_for_a_wrong_one(monkeypatch):
+    for source, solved in (("first", False), ("second", True), ("third", False)):
+        monkeypatch.setattr(grade, "in_notebook", lambda name, source=source: source)
+        grade._keep("my_sum", grade.Verdict("solved: it is" if solved else "not solved yet: no", solved))
+    assert submission.collected("Ada").answers["my_sum"] == submission.Handed("second", True, "solved: it is")
 
 
 def test_what_is_handed_in_is_read_again(answered, tmp_path, capsys):

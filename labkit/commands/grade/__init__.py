@@ -1,7 +1,8 @@
 """Answers that were handed in, each run again in a sandbox and judged: who solved what, and which mistake.
 
 again     every answer, judged again
-sandbox   a place without network and files, with limits
+sandbox   a program run between walls, watched and ended
+walls     what an answer can see of the machine
 inside    what runs there
 table     what came of it, as a table and as a page
 """
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from labkit import LabError
 from labkit.commands.grade import again, sandbox, table
-from labkit.commands.grade.sandbox import Limits
+from labkit.commands.grade.walls import Limits
 from labkit.launch import private
 
 CSV, PAGE = "grades.csv", "grades.html"
@@ -51,7 +52,10 @@ def main(arguments: list[str]) -> int:
         print(UNSAFE, file=sys.stderr)
     bwrap = "" if args.no_sandbox else sandbox.require()
     limits = Limits(args.seconds, args.memory)
-    results = again.judged(found, bwrap, limits, [args.folder, into], args.at_once, _tell)
+    hidden = [args.folder, into]
+    if found:
+        again.require_fair(bwrap, limits, hidden)
+    results = again.judged(found, bwrap, limits, hidden, args.at_once, _tell)
     private.write(into / CSV, table.as_csv(results), mode=0o600)
     private.write(into / PAGE, table.as_page(results, broken), mode=0o600)
     solved, agree = sum(r.solved for r in results), sum(r.agrees for r in results)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import ast
 import json
+import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from labkit import LabError
 from labkit.commands.grade import sandbox
-from labkit.commands.grade.sandbox import MB, Ended, Limits
+from labkit.commands.grade.sandbox import Ended
+from labkit.commands.grade.walls import MB, Limits
 from labkit.exercises import mistake, submission
 from labkit.exercises.catalogue import LESSONS
 from labkit.exercises.submission import Handed, Submission
@@ -20,10 +21,10 @@ from labkit.exercises.submission import Handed, Submission
 PROGRAM = [sys.executable, "-m", "labkit.commands.grade.inside"]
 NUMBER = {exercise.name: lesson.number for lesson in LESSONS for exercise in lesson.exercises}
 """The lesson of each exercise."""
+LONGEST = 200
+"""Characters of what an answer is called."""
 NO_VERDICT = "ends what judges it"
 """What it is called if an answer leaves nobody who could say more."""
-USUAL = {"torch", "math", "numpy", "random", "time", "functools", "itertools", "collections", "dataclasses"}
-UNUSUAL = {"exec", "eval", "compile", "open", "globals", "vars", "setattr", "get_ipython"}
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def judged(
 ) -> list[Result]:
     """The results in the order of files and lessons; one answer after the other, or so many at once.
 
-    Whichever reaches a limit beside others is judged once more alone: it may have been their doing.
+    Whichever takes too long or too much beside others is judged once more alone: it may be their doing.
     """
     asked = [
         (file, handed.learner, name, handed.answers[name])
@@ -89,8 +90,20 @@ def judged(
     with ThreadPoolExecutor(at_once) as pool:
         ended = list(pool.map(one, range(len(asked))))
     if at_once > 1:
-        ended = [one(number) if first.over else first for number, first in enumerate(ended)]
+        again = [first.over or _verdict(first)[1] == mistake.TOO_LONG for first in ended]
+        ended = [one(n) if again[n] else first for n, first in enumerate(ended)]
     return [_result(*handed, _verdict(end)) for handed, end in zip(asked, ended, strict=True)]
+
+
+def require_fair(bwrap: str, limits: Limits, hidden: Sequence[Path]) -> None:
+    """LabError if not even a right answer is right under these limits: then no verdict says anything."""
+    known = LESSONS[0].exercises[0]
+    solved, called, _ = _verdict(run(bwrap, known.name, known.solution, limits, hidden))
+    if not solved:
+        found = f"labkit's own answer to {known.name} is not right here: {called}"
+        root = "; for root, let all users read this environment" if os.geteuid() == 0 else ""
+        fix = f"see `labkit doctor`; or more --seconds and --memory{root}"
+        raise LabError("answers judged again", found, fix)
 
 
 def run(bwrap: str, exercise: str, source: str, limits: Limits, hidden: Sequence[Path] = ()) -> Ended:
@@ -100,45 +113,21 @@ def run(bwrap: str, exercise: str, source: str, limits: Limits, hidden: Sequence
     return sandbox.run(bwrap, PROGRAM, given, limits, hidden)
 
 
-def _result(file: str, learner: str, name: str, answer: Handed, verdict: tuple[bool, str]) -> Result:
+def _result(file: str, learner: str, name: str, answer: Handed, verdict: tuple[bool, str, str]) -> Result:
     told = "" if answer.solved else mistake.name(answer.told)
-    return Result(file, learner, name, *verdict, answer.solved, told, ", ".join(unusual(answer.source)))
+    solved, called, look_at = verdict
+    return Result(file, learner, name, solved, called, answer.solved, told, look_at)
 
 
-def _verdict(ended: Ended) -> tuple[bool, str]:
-    """Whether it is solved, and the mistake. What came out may be anything."""
+def _verdict(ended: Ended) -> tuple[bool, str, str]:
+    """Whether it is solved, the mistake, and what to look at. What came out may be anything."""
     if ended.over:
-        return False, ended.over
+        return False, ended.over, ""
     try:
         told = json.loads(ended.said)
-        solved, called = told["solved"], told["mistake"]
+        solved, called, look_at = told["solved"], told["mistake"], told["look_at"]
     except (ValueError, LookupError, TypeError, RecursionError):
-        return False, NO_VERDICT
-    if not isinstance(solved, bool) or not isinstance(called, str) or solved == bool(called):
-        return False, NO_VERDICT
-    return solved, called[:200]
-
-
-def unusual(source: str) -> list[str]:
-    """What an answer names and no exercise needs, for somebody to look at; whoever hides it is not found."""
-    try:
-        nodes = list(ast.walk(ast.parse(source)))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return []
-    return list(dict.fromkeys(_unusual(nodes)))
-
-
-def _unusual(nodes: list[ast.AST]) -> Iterator[str]:
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            named = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            named = [node.module or "."]
-        elif isinstance(node, ast.Name) and (node.id in UNUSUAL or node.id.startswith("__")):
-            yield node.id
-            continue
-        else:
-            continue
-        for module in named:
-            if module.partition(".")[0] not in USUAL and not module.startswith("labkit.algorithms"):
-                yield f"import {module}"
+        return False, NO_VERDICT, ""
+    if (type(solved), type(called), type(look_at)) != (bool, str, str) or solved == bool(called):
+        return False, NO_VERDICT, ""
+    return solved, called[:LONGEST], look_at[:LONGEST]

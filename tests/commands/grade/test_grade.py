@@ -12,15 +12,15 @@ import pytest
 import labkit
 from labkit import LabError
 from labkit.commands.__main__ import main
-from labkit.commands.grade import again, sandbox
-from labkit.commands.grade.sandbox import Limits
+from labkit.commands.grade import again, sandbox, walls
+from labkit.commands.grade.walls import Limits
 from labkit.exercises import mistake
 from labkit.exercises.catalogue import exercise_named
 from labkit.exercises.submission import ENDING
 from tests.conftest import drawn
 from tests.exercises.test_answers import EXERCISES, IDS, WRONG, function
 
-pytestmark = [pytest.mark.ranks, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.ranks, pytest.mark.timeout(3000)]
 PATIENT = Limits(seconds=400)  # other tests have the cores, too
 A_RIGHT_ONE = exercise_named("my_sum").solution
 
@@ -34,20 +34,15 @@ def bwrap():
         pytest.skip(f"no sandbox: {error.found}")
 
 
-@pytest.fixture
-def handed_in(tmp_path):
-    """`handed_in("Ada", my_sum=(source, told))` puts a file into the folder, which it returns."""
-
-    def handed_in(learner, **answers):
-        told = {
-            name: {"source": source, "solved": told.startswith("solved"), "told": told}
-            for name, (source, told) in answers.items()
-        }
-        content = {"format": 1, "learner": learner, "answers": told}
-        (tmp_path / f"{learner.lower()}{ENDING}").write_text(json.dumps(content))
-        return tmp_path
-
-    return handed_in
+def hand_in(folder: Path, learner: str, **answers: tuple[str, str]) -> Path:
+    """A file of theirs in the folder: for each exercise the source, and what its owner was told."""
+    told = {
+        name: {"source": source, "solved": told.startswith("solved"), "told": told}
+        for name, (source, told) in answers.items()
+    }
+    content = {"format": 1, "learner": learner, "answers": told}
+    (folder / f"{learner.lower().replace(' ', '_')}{ENDING}").write_text(json.dumps(content))
+    return folder
 
 
 def graded(folder: Path, *options: str) -> dict[tuple[str, str], dict[str, str]]:
@@ -97,15 +92,15 @@ def my_sum(numbers):
 """
 
 
-def test_a_class_is_graded(bwrap, handed_in, tmp_path, monkeypatch):
+def test_a_class_is_graded(bwrap, tmp_path, monkeypatch):
     monkeypatch.setenv("TEACHER_TOKEN", "secret")
     private = ["/etc/passwd", "/etc/shadow", str(Path.home() / ".bashrc"), str(Path(__file__).resolve())]
     private += [str(tmp_path), str(tmp_path / f"bob{ENDING}")]
     looks = f"FILES = {private}\nLABKIT = {str(Path(labkit.__file__).parent)!r}\n{LOOKS_ROUND}"
     name = drawn("graded", sorted(WRONG), 1)[0]
     body, sentence = WRONG[name][drawn(name, sorted(WRONG[name]), 1)[0]]
-    handed_in("Ada", my_sum=(looks, "solved: my_sum is right on every rank"))
-    folder = handed_in("Bob", **{name: (function(name, body), "solved: it was not")})
+    hand_in(tmp_path, "Ada", my_sum=(looks, "solved: my_sum is right on every rank"))
+    folder = hand_in(tmp_path, "Bob", **{name: (function(name, body), "solved: it was not")})
     rows = graded(folder)
     ada, bob = rows["Ada", "my_sum"], rows["Bob", name]
     assert (ada["solved"], ada["agrees"], ada["mistake"]) == ("yes", "yes", ""), ada
@@ -173,36 +168,52 @@ NAMED = {
 """What an attack is called where that is sure; elsewhere it depends on which limit is reached first."""
 
 
+HONEST = (A_RIGHT_ONE, "solved: my_sum is right on every rank")
+
+
+@pytest.fixture(scope="module")
+def under_attack(bwrap, tmp_path_factory):
+    """The rows of a class in which Ada and Zoe are honest, and all between them hand in an attack."""
+    folder = tmp_path_factory.mktemp("class")
+    for learner in ("Ada", "Zoe"):
+        hand_in(folder, learner, my_sum=HONEST)
+    right_too = {"mean_loss": (exercise_named("mean_loss").solution, "solved: mean_loss is right")}
+    for attack in ATTACKS:
+        others = right_too if attack == "forks" else {}
+        hand_in(folder, f"M {attack}", my_sum=(ATTACKS[attack], "solved: so they say"), **others)
+    files = {file: file.read_text() for file in folder.iterdir()}
+    rows = graded(folder)
+    assert {file: file.read_text() for file in files} == files
+    return rows
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_an_attack_costs_its_owner_that_exercise_and_nobody_anything(bwrap, handed_in, attack):
-    honest = (A_RIGHT_ONE, "solved: my_sum is right on every rank")
-    mean_loss = (exercise_named("mean_loss").solution, "solved: mean_loss is right on every rank")
-    handed_in("Mallory", my_sum=(ATTACKS[attack], "solved: so they say"), mean_loss=mean_loss)
-    folder = handed_in("Zoe", my_sum=honest)
-    files = {file.name: file.read_text() for file in folder.iterdir()}
-    rows = graded(folder)
-    assert {who: row["solved"] for who, row in rows.items()} == {
-        ("Mallory", "my_sum"): "no",
-        ("Mallory", "mean_loss"): "yes",
-        ("Zoe", "my_sum"): "yes",
-    }, rows
-    named = rows["Mallory", "my_sum"]["mistake"]
-    assert named in NAMED.get(attack, {named}), named
-    assert {name: (folder / name).read_text() for name in files} == files
+def test_an_attack_costs_its_owner_that_exercise(under_attack, attack):
+    row = under_attack[f"M {attack}", "my_sum"]
+    assert row["solved"] == "no" and row["mistake"] in NAMED.get(attack, {row["mistake"]}), row
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", EXERCISES, ids=IDS.get)
-def test_the_solution_passes(bwrap, name):
-    told = judged(bwrap, name, EXERCISES[name].solution)
-    assert told["solved"] and told["mistake"] == "", told
+@pytest.mark.parametrize("answer", [("Ada", "my_sum"), ("M forks", "mean_loss"), ("Zoe", "my_sum")], ids=str)
+def test_attacks_cost_nobody_else_and_no_other_exercise_anything(under_attack, answer):
+    row = under_attack[answer]
+    assert (row["solved"], row["agrees"], row["mistake"]) == ("yes", "yes", ""), row
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", EXERCISES, ids=IDS.get)
-def test_a_wrong_answer_fails_with_its_mistake_named(bwrap, name):
-    label = drawn(f"graded {name}", sorted(WRONG[name]), 1)[0]
+def test_the_solutions_of_all_lessons_pass(bwrap, tmp_path):
+    solutions = {name: (exercise.solution, "solved") for name, exercise in EXERCISES.items()}
+    hand_in(tmp_path, "Ada", **solutions)
+    rows = graded(tmp_path, "--at-once", "2")
+    assert len(rows) == len(EXERCISES)
+    assert {name: row["mistake"] for (_, name), row in rows.items() if row["solved"] != "yes"} == {}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", drawn("planted", sorted(EXERCISES), 12), ids=IDS.get)
+def test_a_planted_mistake_is_named(bwrap, name):
+    label = drawn(f"planted {name}", sorted(WRONG[name]), 1)[0]
     body, sentence = WRONG[name][label]
     told = judged(bwrap, name, function(name, body))
     assert not told["solved"] and sentence in told["told"], (label, told)
@@ -210,8 +221,16 @@ def test_a_wrong_answer_fails_with_its_mistake_named(bwrap, name):
 
 
 @pytest.mark.slow
-def test_without_a_sandbox_only_if_the_teacher_says_so(handed_in, monkeypatch, capsys):
-    folder = handed_in("Ada", my_sum=(A_RIGHT_ONE, "solved: my_sum is right on every rank"))
+def test_limits_that_no_answer_can_keep_are_no_verdict_on_anybody(bwrap, tmp_path, capsys):
+    folder = hand_in(tmp_path, "Ada", my_sum=(A_RIGHT_ONE, "solved: my_sum is right on every rank"))
+    assert main(["grade", str(folder), "--memory", "50"]) == 1
+    assert "labkit's own answer to my_sum is not right here" in capsys.readouterr().err
+    assert not (folder / "grades.csv").exists()
+
+
+@pytest.mark.slow
+def test_without_a_sandbox_only_if_the_teacher_says_so(tmp_path, monkeypatch, capsys):
+    folder = hand_in(tmp_path, "Ada", my_sum=(A_RIGHT_ONE, "solved: my_sum is right on every rank"))
     monkeypatch.setenv("PATH", str(folder))
     assert main(["grade", str(folder)]) == 1
     said = capsys.readouterr().err
@@ -220,10 +239,11 @@ def test_without_a_sandbox_only_if_the_teacher_says_so(handed_in, monkeypatch, c
     assert "each answer runs as you" in capsys.readouterr().err
 
 
-def test_what_was_handed_in_is_hidden_wherever_it_lies(bwrap, handed_in, monkeypatch):
-    folder = handed_in("Ada", my_sum=(A_RIGHT_ONE, "solved"))
-    seen = [*sandbox._seen(), str(folder.parent)]
-    monkeypatch.setattr(sandbox, "_seen", lambda: seen)
+def test_what_was_handed_in_is_hidden_wherever_it_lies(bwrap, tmp_path, monkeypatch):
+    folder = hand_in(tmp_path, "Ada", my_sum=(A_RIGHT_ONE, "solved"))
+    folder.chmod(0o755)  # or root's answers, who are nobody, would not see it in any case
+    seen = [*walls._seen(), str(folder)]
+    monkeypatch.setattr(walls, "_seen", lambda: seen)
     looks = ["ls", str(folder)]
     assert sandbox.run(bwrap, looks, "", PATIENT).said == f"ada{ENDING}\n"
     assert sandbox.run(bwrap, looks, "", PATIENT, [folder]).said == ""

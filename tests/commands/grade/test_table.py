@@ -6,7 +6,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from labkit.commands.grade.again import NO_VERDICT, Result, _verdict, unusual
+from labkit.commands.grade.again import NO_VERDICT, Result, _verdict
+from labkit.commands.grade.inside import unusual
 from labkit.commands.grade.sandbox import Ended
 from labkit.commands.grade.table import COLUMNS, as_csv, as_page
 
@@ -70,17 +71,23 @@ def test_agreement(solved, mistake, told, agrees):
 
 @pytest.mark.parametrize(
     "said",
-    ["", "{", "[]", "[" * 100_000, "null", '{"solved": 1, "mistake": ""}', '{"solved": true}',
-     '{"solved": true, "mistake": "deadlock"}', '{"solved": false, "mistake": ""}',
-     '{"solved": false, "mistake": ["x"]}', '{"solved": true, "mistake": ""}{"solved": true, "mistake": ""}'],
-    ids=range(11),
+    ["", "{", "[]", "[" * 100_000, "null", '{"solved": 1, "mistake": "", "look_at": ""}', '{"solved": true}',
+     '{"solved": true, "mistake": "deadlock", "look_at": ""}',
+     '{"solved": false, "mistake": "", "look_at": ""}', '{"solved": true, "mistake": "", "look_at": 3}',
+     '{"solved": false, "mistake": ["x"], "look_at": ""}',
+     2 * '{"solved": true, "mistake": "", "look_at": ""}'],
+    ids=range(12),
 )  # fmt: skip
 def test_what_comes_out_of_a_sandbox_is_a_verdict_or_none(said):
-    assert _verdict(Ended(said)) == (False, NO_VERDICT)
+    assert _verdict(Ended(said)) == (False, NO_VERDICT, "")
 
 
 def test_a_limit_that_was_reached_counts_whatever_was_said():
-    assert _verdict(Ended('{"solved": true, "mistake": ""}', "more than 9 s")) == (False, "more than 9 s")
+    assert _verdict(Ended('{"solved": true, "mistake": "", "look_at": ""}', "more than 9 s")) == (
+        False,
+        "more than 9 s",
+        "",
+    )
 
 
 @pytest.mark.parametrize(
