@@ -22,7 +22,7 @@ _KNOWN = (
     (rf"{_RANKS}: (\w+)", r"\1"),
     (r".*\bdied\b", DIED),
     (r".*could not be brought back", "a rank that cannot be brought back"),
-    (r".*: tried in worlds? of", "not tried in every world"),
+    (r".*tried in (?:a world|worlds) of", "not tried in every world"),
     (r"every rank is right, but over budget: (.+?) [\d.,]+, limit", r"over budget: \1"),
     (r".*not by the way that was asked for: (.+?) [\d.,]+, needed", r"too little: \1"),
     (rf"{_RANKS} never waits for its (.+?):", r"never waits for its \1"),

@@ -5,6 +5,8 @@ import threading
 
 import pytest
 
+from labkit.commands.classroom import tally
+from labkit.exercises.catalogue import LESSONS
 from tests import hub
 from tests.waiting import WITHIN, until
 
@@ -120,6 +122,20 @@ def status(name):
 print(status("ada"), status("grace"))
 """
         assert kernel.run(ask).text.split() == ["200", "403"]
+
+    def test_what_a_learner_shares_is_where_the_teacher_looks(self, two, running):
+        exercise = LESSONS[0].exercises[0]
+        kernel = two["ada"][1]
+        kernel.run("import subprocess, sys\nshare = [sys.executable, '-m', 'labkit.commands', 'share']")
+        kernel.run(f"%%px\n{exercise.solution}")
+        check = f'labkit.check("{exercise.name}")'
+        assert "to be tried in worlds of" in kernel.run(check).text, "a lab of two is too small"
+        assert tally.shared_in(running.folder / "class") == []
+        assert "Your teacher sees" in kernel.run("print(subprocess.check_output(share, text=True))").text
+        kernel.run(check)
+        assert tally.shared_in(running.folder / "class") == [{exercise.name: "not tried in every world"}]
+        kernel.run("subprocess.run([*share, '--stop'])")
+        assert tally.shared_in(running.folder / "class") == []
 
     def test_too_much_memory_costs_its_owner_alone(self, two):
         (ada, greedy), (_, other) = two["ada"], two["grace"]
