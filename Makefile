@@ -20,7 +20,7 @@ PIP = $(VENV)/bin/python -m pip --disable-pip-version-check
 INSTALL = $(PIP) install --quiet --constraint constraints.txt
 ACTIVATE = . $(VENV)/bin/activate
 
-.PHONY: help install dev lab quick test test-all docs coverage faults gpu nightly constraints clean
+.PHONY: help install dev lab hub quick test test-all docs coverage faults gpu nightly constraints clean
 .DEFAULT_GOAL = help
 
 help: ## this list
@@ -52,11 +52,16 @@ $(INSTALLED): pyproject.toml constraints.txt
 dev: $(TESTABLE) ## the same, with the tools that the tests need
 
 $(TESTABLE): $(INSTALLED)
-	@$(INSTALL) --editable ".[$(MPI),test,docs]"
+	@$(INSTALL) --editable ".[$(MPI),test,docs,hub]"
 	@touch $@
 
 lab: $(INSTALLED) ## open JupyterLab on the lessons
 	@$(ACTIVATE) && exec python -m labkit.commands lab --ServerApp.root_dir=notebooks $(LAB_ARGS)
+
+hub: $(INSTALLED) ## what a class at a JupyterHub needs: cluster/hub/up
+	@$(INSTALL) --editable ".[$(MPI),hub]"
+	@command -v npm >/dev/null || { echo "the hub's proxy comes by npm: install Node.js, then make hub" >&2; exit 1; }
+	@npm install --silent --no-audit --no-fund --global --prefix "$(VENV)" configurable-http-proxy@5
 
 quick: $(TESTABLE) ## style, types, layers, and the tests that start no ranks: about a minute
 	@$(ACTIVATE) && exec python tests/run_parts.py quick

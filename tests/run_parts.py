@@ -51,7 +51,8 @@ def pytest(*arguments: str) -> tuple[str, ...]:
 
 EVERYWHERE = " and ".join(f"not {marker}" for marker in ELSEWHERE)
 UNIT = ("tests", "--ignore=tests/faults", "--ignore=tests/mpi")
-NOTEBOOKS = Part("notebooks", 25, pytest("--nbval", "--nbval-cell-timeout=120", "notebooks"))
+NOT_STORED = "--ignore=notebooks/course"  # it runs in a course of its own: tests/exercises/test_course.py
+NOTEBOOKS = Part("notebooks", 25, pytest("--nbval", "--nbval-cell-timeout=120", NOT_STORED, "notebooks"))
 # The notebooks of a run share one lab, as those of a JupyterLab do: it ends with this process.
 SERVER = {"LABKIT_SERVER": processes.identity(psutil.Process())}
 

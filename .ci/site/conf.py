@@ -56,6 +56,7 @@ PAGES = (
     "CONTRIBUTING.md",
     "CHANGELOG.md",
     "notebooks/README.md",
+    "notebooks/course/README.md",
     "notebooks/hang_museum.md",
     "cluster/README.md",
     "cluster/box/README.md",

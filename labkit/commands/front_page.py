@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from labkit import LabError
-from labkit.commands.lessons import FILES
+from labkit.commands.lessons import FILES, current_course
 from labkit.launch import private
 
 NAME = "index.md"
@@ -24,7 +24,8 @@ _LEFT = {
     "widgets": ["filebrowser", "running-sessions"],
 }
 _MADE = re.compile(r"\n<!-- made by labkit lab, which renews it unless it was changed: (\w+) -->\n\Z")
-_ABOVE = """# Learn distributed deep learning on real ranks
+_TITLE = "Learn distributed deep learning on real ranks"
+_ABOVE = """# {title}
 
 Open a lesson, then run its cells from top to bottom; the first one starts the ranks."""
 _BELOW = """\
@@ -66,10 +67,16 @@ def unreadable(folder: Path) -> list[str]:
     return [path.name for path in sorted(folder.glob(FILES)) if not _lesson(path)]
 
 
-def page(found: Sequence[Lesson], progress: Mapping[str, str] | None = None, following: str = "") -> str:
+def page(
+    found: Sequence[Lesson],
+    progress: Mapping[str, str] | None = None,
+    following: str = "",
+    title: str = _TITLE,
+) -> str:
     """The front page as Markdown, with a mark by which it is known as labkit's own.
 
-    `progress` says for a lesson's number how far the learner has come, `following` with which to go on.
+    `progress` says for a lesson's number how far the learner has come, `following` with which to go on;
+    `title` is the course's.
     """
     names = ["", "lesson", "question", "minutes", "needs", *(["progress"] if progress else [])]
     rows = [names, ["---"] * len(names)]
@@ -83,7 +90,7 @@ def page(found: Sequence[Lesson], progress: Mapping[str, str] | None = None, fol
         if lesson.number == following
     ]
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    text = "\n\n".join([_ABOVE, *(go_on if progress else []), table, _BELOW]) + "\n"
+    text = "\n\n".join([_ABOVE.format(title=title), *(go_on if progress else []), table, _BELOW]) + "\n"
     return f"{text}\n<!-- made by labkit lab, which renews it unless it was changed: {_digest(text)} -->\n"
 
 
@@ -93,10 +100,15 @@ def write(folder: Path) -> bool:
     there = file.read_text(encoding="utf-8", errors="replace") if file.exists() else None
     if there is not None and not _is_ours(there):
         return False
-    text = page(lessons(folder), *_progress())
+    text = page(lessons(folder), *_progress(), _title())
     if text != there:
         private.write(file, text)
     return True
+
+
+def _title() -> str:
+    course = current_course()
+    return course.title if course else _TITLE
 
 
 def _is_ours(text: str) -> bool:

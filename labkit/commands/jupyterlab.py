@@ -17,6 +17,8 @@ from labkit.launch.shared import SERVER
 
 WORKSPACE = "labkit"
 CONFIG = "JUPYTER_CONFIG_PATH"
+HUB = "JUPYTERHUB_SERVICE_URL"
+"""By it a JupyterHub, which has started this, says where to listen."""
 WITH_OUTPUTS = "--with-outputs"
 """Lessons are put in place with what they gave when they were stored."""
 HELP = """\
@@ -27,6 +29,7 @@ lessons; what you changed is never overwritten.
 
   FOLDER          where the notebooks are (this folder, or notebooks/ in a clone)
   --with-outputs  put lessons there with their outputs, in which answers stand below predictions
+  --course FILE   a course of a teacher's own, which says which lessons there are
   --no-browser    print the address, and open nothing
   --port=8889     another port
 
@@ -52,12 +55,15 @@ def command(arguments: list[str]) -> list[str]:
         print("There are no lessons here; `labkit lab` in an empty folder puts them there", file=sys.stderr)
     elif front_page.write(folder):
         _open_front_page()
-        ours.append(f"--LabApp.default_url=/lab/workspaces/{WORKSPACE}")
+        ours.append(
+            f"--{'ServerApp' if HUB in os.environ else 'LabApp'}.default_url=/lab/workspaces/{WORKSPACE}"
+        )
     else:
         print(f"{front_page.NAME} is yours and stays; the table of lessons is not shown", file=sys.stderr)
     as_root = ["--allow-root"] if os.geteuid() == 0 else []
     ours.append(f"--LabApp.extra_labextensions_path={page.HERE / 'labextensions'}")
-    return [sys.executable, "-m", "jupyterlab", *as_root, *ours, *arguments]
+    server = "jupyterhub.singleuser" if HUB in os.environ else "jupyterlab"
+    return [sys.executable, "-m", server, *as_root, *ours, *arguments]
 
 
 def main(arguments: list[str]) -> NoReturn:

@@ -1,13 +1,20 @@
-"""The lessons that come with labkit: copied into a folder that has none, and put back as they were."""
+"""The lessons of the course, as a rule labkit's: copied into a folder without any, put back as they were."""
+
+from __future__ import annotations
 
 import json
+import os
 from importlib import metadata
 from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import labkit
 from labkit import LabError
 from labkit.launch import private
+
+if TYPE_CHECKING:
+    from labkit.exercises.course import Course
 
 FILES = "[0-9][0-9]_*.ipynb"
 """How their files are called."""
@@ -36,7 +43,7 @@ def reset(lesson: Path) -> str:
     source = next((path for path in _installed() if path.name == lesson.name), None)
     if source is None:
         there = ", ".join(path.name for path in _installed())
-        raise LabError(f"{lesson.name} as it was", "it is no lesson of labkit's", f"one of {there}")
+        raise LabError(f"{lesson.name} as it was", "it is no lesson of this course", f"one of {there}")
     if source.resolve() == lesson.resolve():
         raise LabError(
             f"{lesson.name} as it was", "this is the lesson itself, in a clone", f"git checkout {lesson}"
@@ -59,6 +66,24 @@ def _without_outputs(text: str) -> str:
 
 
 def _installed() -> list[Path]:
+    """The lessons of the course: labkit's own, of which a teacher's may have some, and others beside them."""
+    course = current_course()
+    if course is None:
+        return _labkits()
+    there = {path.name[:2]: path for path in [*_labkits(), *course.own]}
+    return [there[number] for number in course.numbers if number in there]
+
+
+def current_course() -> Course | None:
+    """The course of a teacher's own that this process belongs to, if any."""
+    if not os.environ.get("LABKIT_COURSE"):  # as a rule; then nothing of a lab is imported for it
+        return None
+    from labkit.exercises import course
+
+    return course.current()
+
+
+def _labkits() -> list[Path]:
     """The lessons of this installation: from the wheel, or from the clone that it was installed from."""
     clone = Path(labkit.__file__).parents[1] / "notebooks"
     if clone.is_dir():

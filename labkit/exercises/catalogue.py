@@ -1,4 +1,4 @@
-"""All lessons' predictions, exercises and questions, by name."""
+"""All lessons' predictions, exercises and questions, by name: labkit's, or those of a teacher's course."""
 
 import reprlib
 from importlib import import_module
@@ -6,13 +6,16 @@ from pathlib import Path
 from typing import TypeVar
 
 from labkit import LabError
+from labkit.exercises import course
 from labkit.exercises.describe import Exercise, Lesson, Prediction, Question
 
 T = TypeVar("T")
-LESSONS: tuple[Lesson, ...] = tuple(
+LABKITS: tuple[Lesson, ...] = tuple(
     import_module(f"labkit.exercises.lessons.{path.stem}").LESSON
     for path in sorted(Path(__file__).with_name("lessons").glob("lesson_*.py"))
 )
+COURSE = course.current()
+LESSONS = COURSE.lessons(LABKITS) if COURSE else LABKITS
 
 
 def exercise_named(name: str) -> Exercise:

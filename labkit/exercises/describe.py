@@ -120,6 +120,12 @@ class Exercise:
         return bare.partition("  #")[0]
 
     @property
+    def imports(self) -> list[str]:
+        """The statements that bring what answers call, as `uses` names it."""
+        placed = (f"labkit.algorithms.{used}".rpartition(".") for used in self.uses)
+        return [f"from {module} import {name}" for module, _, name in placed]
+
+    @property
     def untouched(self) -> dict[int, str]:
         """The arguments that it must leave as they were: their names by their places."""
         written = self._written

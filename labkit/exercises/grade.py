@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from labkit import LabError
+from labkit.exercises import sharing
+from labkit.exercises.answer import in_notebook
 from labkit.exercises.catalogue import exercise_named
 from labkit.exercises.describe import Answers, Arguments, Exercise
 from labkit.exercises.lazy_torch import torch
@@ -55,17 +57,54 @@ def check(name: str) -> None:
     >>> labkit.check("swap")
     not solved yet: there is no function swap on ranks 0-3; run the cell that defines it, on all ranks
     """
-    from labkit.lab.session import running
-
-    lab, exercise = running(f"check({name!r})"), exercise_named(name)
-    elsewhere = not_on_the_ranks(name)
-    verdict = Verdict(f"not solved yet: {elsewhere}") if elsewhere else grade(lab, exercise)
+    lab, exercise, verdict = _judged(name, f"check({name!r})")
     if exercise.becomes:
         remote.call(lab, "exercises.on_rank.go_on", name, verdict.solved, asked=f"to go on after {name}")
-    if verdict.solved:
-        with changed() as progress:
-            progress["exercises"][name] = True
+    _keep(name, verdict)
     print(verdict.text + defined_by(verdict.text))
+    try:
+        sharing.renew()
+    except LabError as error:  # of no matter for the answer
+        print(error)
+
+
+def require(name: str) -> None:
+    """The same for another grader's checks: AssertionError with the verdict if the answer is not right.
+
+    Nothing is printed or noted, and no later cell goes on with another function.
+
+    >>> require("swap")
+    Traceback (most recent call last):
+        ...
+    AssertionError: not solved yet: there is no function swap on ranks 0-3; run ...
+    """
+    _, _, verdict = _judged(name, f"require({name!r})")
+    if not verdict.solved:
+        raise AssertionError(verdict.text + defined_by(verdict.text))
+
+
+def _judged(name: str, asked: str) -> tuple[Lab, Exercise, Verdict]:
+    """The verdict on what the running lab's ranks have under that name."""
+    from labkit.lab.session import running
+
+    lab, exercise = running(asked), exercise_named(name)
+    elsewhere = not_on_the_ranks(name)
+    return lab, exercise, Verdict(f"not solved yet: {elsewhere}") if elsewhere else grade(lab, exercise)
+
+
+def _keep(name: str, verdict: Verdict) -> None:
+    """Note the verdict with the answer that got it, to be handed in; a right one is not given up again."""
+    source = in_notebook(name)
+    with changed() as progress:
+        if verdict.solved:
+            progress["exercises"][name] = True
+        before = progress["answers"].get(name, {})
+        if verdict.solved or source and not before.get("solved"):
+            progress["answers"][name] = {
+                "source": source,
+                "solved": verdict.solved,
+                "told": verdict.text,
+            }
 
 
 def show(name: str) -> Figure:

@@ -14,8 +14,8 @@ from jupyter_core.paths import jupyter_data_dir
 from labkit import LabError
 from labkit.lab.display.tables import aligned
 
-PARTS = ("predictions", "exercises", "hints", "questions")
-"""Numbers predicted, exercises solved, hints seen and letters answered, each by name."""
+PARTS = ("predictions", "exercises", "hints", "questions", "answers")
+"""Numbers predicted, exercises solved, hints seen, letters answered; answers with what was said of them."""
 
 
 _of_this_kernel: dict[str, dict] = {part: {} for part in PARTS}

@@ -77,6 +77,7 @@ class Engines:
                 engines.folder.joinpath(slurm.MARKER).touch()
             if not plan.is_remote:
                 start.require_shared_memory(plan)
+                start.require_memory(plan)
             engines._keeping.start()
         except BaseException:
             engines.stop()

@@ -27,10 +27,11 @@ def is_mine(path: Path) -> bool:
     return {path.lstat().st_uid, path.stat().st_uid} == {os.geteuid()}
 
 
-def write(file: Path, text: str) -> None:
+def write(file: Path, text: str, mode: int = 0o666) -> None:
     """Make a file say that, all at once for whoever reads. LabError if there is no room for it."""
     scratch = file.with_name(f"{file.name}.{os.getpid()}.new")
     try:
+        scratch.touch(mode)
         scratch.write_text(text, encoding="utf-8")
         scratch.replace(file)
     except OSError as error:

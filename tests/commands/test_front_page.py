@@ -164,6 +164,19 @@ def test_the_front_page_joins_the_tabs_that_were_open(split):
     assert shown(front_page.open_in({"data": {}})) == ([front_page._WIDGET], front_page._WIDGET)
 
 
+def test_at_a_hub_it_is_the_hubs_server_with_the_same_front_page(tmp_path, monkeypatch):
+    monkeypatch.setenv("JUPYTERLAB_WORKSPACES_DIR", str(tmp_path / "workspaces"))
+    folder = tmp_path / "course"
+    folder.mkdir()
+    asked = [f"{jupyterlab._ROOT}{folder}"]
+    alone = jupyterlab.command(asked)
+    monkeypatch.setenv(jupyterlab.HUB, "http://127.0.0.1:1234/user/ada/")
+    at_hub = jupyterlab.command(asked)
+    assert alone[1:3] == ["-m", "jupyterlab"] and at_hub[1:3] == ["-m", "jupyterhub.singleuser"]
+    assert f"--ServerApp.default_url=/lab/workspaces/{jupyterlab.WORKSPACE}" in at_hub
+    assert set(alone[3:]) - set(at_hub) == {f"--LabApp.default_url=/lab/workspaces/{jupyterlab.WORKSPACE}"}
+
+
 def test_the_command_opens_the_front_page(tmp_path, monkeypatch):
     monkeypatch.setenv("JUPYTERLAB_WORKSPACES_DIR", str(tmp_path / "workspaces"))
     folder = tmp_path / "empty"

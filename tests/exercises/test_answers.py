@@ -1,12 +1,14 @@
 """Wrong answers get the sentence that helps, right ones pass in any style; on real ranks."""
 
 import os
+import re
 import textwrap
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+from labkit.exercises import mistake
 from labkit.exercises.catalogue import LESSONS, exercise_named
 from labkit.exercises.grade import grade
 from tests.conftest import drawn
@@ -99,6 +101,8 @@ def test_a_wrong_answer_is_told_what_is_wrong(verdict, name, label):
     assert not told.solved, f"{name}: the wrong answer {label!r} passes\n{why(told)}"
     assert told.text.startswith("not solved yet: ")
     assert sentence in told.text, f"{name}: {label!r} is not told {sentence!r}\n{why(told)}"
+    called = mistake.name(told.text)
+    assert called and not re.search(r"\d", re.sub("`.*?`", "", called)), f"what is drawn is in {called!r}"
 
 
 @each_exercise

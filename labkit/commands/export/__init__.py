@@ -10,6 +10,7 @@ cell imports from labkit is put in its place. A cell's last expression is shown 
 session shows it. The ranks' lines come as they are printed; each launcher can label them
 (`mpiexec -prepend-rank`, `torchrun --tee 3`, `srun --label`).
 
+assignment  a lesson's exercises for otter-grader or nbgrader
 inline    what a cell imports from labkit, put in its place
 rewrite   small changes to a cell's source
 """
@@ -26,6 +27,7 @@ import nbformat
 from nbformat import ValidationError
 
 from labkit import LabError
+from labkit.commands.export.assignment import FORMS, assignment
 from labkit.commands.export.inline import inlined
 from labkit.commands.export.rewrite import indented, shown, undefined
 from labkit.exercises.catalogue import LESSONS
@@ -176,18 +178,20 @@ def _seeds(body: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """labkit export NOTEBOOK [-o FILE]."""
+    """labkit export NOTEBOOK [-o FILE], or labkit export --for otter|nbgrader NUMBER [-o FILE]."""
     parser = argparse.ArgumentParser(prog="labkit export", description="A lesson's %%px cells as a script.")
-    parser.add_argument("notebook", type=Path)
+    parser.add_argument("notebook", type=Path, help="with --for, the number of a lesson: 02")
+    parser.add_argument("--for", dest="form", choices=FORMS, help="its exercises, as an assignment for these")
     parser.add_argument("-o", "--output", type=Path, help="a file to write, in place of standard output")
     args = parser.parse_args(arguments)
     if args.output and args.output.exists():
         raise LabError(
-            f"the script of {args.notebook} in {args.output}",
+            f"the export of {args.notebook} in {args.output}",
             "there is a file of that name",
             "name another one, or remove it first",
         )
-    text = script(args.notebook)
+    made = assignment(args.form, str(args.notebook)) if args.form else None
+    text = nbformat.writes(made) + "\n" if made else script(args.notebook)
     if args.output:
         private.write(args.output, text)
     else:

@@ -47,6 +47,8 @@ DOES: dict[str, Callable[[Path, dict[str, str]], dict[str, Any]]] = {
 class Handler(APIHandler):
     """One of those, in a thread, for who has the server's token."""
 
+    _track_activity = False  # a page that is open asks by itself, and a hub ends servers that nobody uses
+
     @web.authenticated
     async def post(self, name: str) -> None:
         folder = Path(self.settings["server_root_dir"]).expanduser()

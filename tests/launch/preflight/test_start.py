@@ -71,3 +71,28 @@ def test_the_folder_and_the_directory_are_named(answers, tmp_path):
 def test_hosts_that_see_this_machine_at_two_addresses(answers, tmp_path):
     answers["b"] = {"sees_us_at": "10.1.0.1"}
     assert "at 10.0.0.1 and 10.1.0.1" in refusal(tmp_path).found
+
+
+def test_ranks_that_the_memory_does_not_hold_are_refused(monkeypatch):
+    monkeypatch.delenv(start.HUB_LIMIT, raising=False)
+    start.require_memory(launch.plan(4))
+    monkeypatch.setattr(facts, "free_memory", lambda: 3 * 10**8)
+    start.require_memory(launch.plan(2))
+    with pytest.raises(LabError, match="4 ranks\n.*this machine 0.3 GB are free, and they take 0.5 GB"):
+        start.require_memory(launch.plan(4))
+
+
+def test_ranks_beyond_what_a_hub_gives_its_learner_are_refused(monkeypatch):
+    in_use = 64 * 10**9 - start_left(monkeypatch, 64 * 10**9)
+    assert in_use > 10**7, "this process, too"
+    monkeypatch.setenv(start.HUB_LIMIT, str(in_use + 3 * 10**8))
+    with pytest.raises(LabError, match="16 ranks\n.*your server at the hub"):
+        start.require_memory(launch.plan(16))
+    monkeypatch.setenv(start.HUB_LIMIT, "unlimited")
+    start.require_memory(launch.plan(16))
+
+
+def start_left(monkeypatch, limit: int) -> int:
+    """What a hub with that limit leaves."""
+    monkeypatch.setenv(start.HUB_LIMIT, str(limit))
+    return start._left_at_hub()

@@ -1,0 +1,91 @@
+"""The hub of a class on one server. `cluster/hub/up` starts it; each setting can be another one there."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from cluster.hub.room import GB
+from cluster.hub.server import LearnersServer
+from labkit.launch.hosts.ports import free_port
+
+c = get_config()  # noqa: F821, JupyterHub's
+FOLDER = Path(os.environ["LABKIT_HUB"])
+TRIED = bool(os.environ.get("LABKIT_HUB_TRY"))
+TEACHERS = "teachers"
+IDLE = int(os.environ.get("LABKIT_HUB_IDLE", 2 * 3600))
+"""Seconds without a cell or a click after which a server is ended. Its lab is ended after one hour."""
+WITH_THE_HUB = ["setpriv", "--pdeathsig", "KILL"]
+"""Before a command: ends with the hub, however that ends."""
+
+# On this machine's loopback alone. A class comes by SSH, or through a web server with a certificate.
+c.JupyterHub.bind_url = "http://127.0.0.1:8000"
+c.JupyterHub.hub_bind_url = f"http://127.0.0.1:{free_port()}"
+c.ConfigurableHTTPProxy.api_url = f"http://127.0.0.1:{free_port()}"
+c.ConfigurableHTTPProxy.command = [*WITH_THE_HUB, "configurable-http-proxy", "--log-level", "warn"]
+c.ConfigurableHTTPProxy.pid_file = str(FOLDER / "proxy.pid")
+c.JupyterHub.cleanup_servers = c.JupyterHub.cleanup_proxy = True
+c.JupyterHub.log_level = "WARN"
+
+# A learner's server: JupyterLab as `labkit lab` opens it, in a place of its own.
+c.JupyterHub.spawner_class = LearnersServer
+c.LearnersServer.mem_limit = 2 * GB
+c.LearnersServer.cpu_limit = 4.0
+c.LearnersServer.environment = {"LABKIT_SPARE": "0"}  # a restart takes seconds longer, a lab half the memory
+c.LearnersServer.shared = str(FOLDER / "class")
+c.LearnersServer.interrupt_timeout = 10
+c.LearnersServer.start_timeout = 3600  # in the queue, too
+c.LearnersServer.http_timeout = 300  # all of a class may come at once to a small server
+c.JupyterHub.concurrent_spawn_limit = 0  # the queue sees to it
+c.JupyterHub.tornado_settings = {"slow_spawn_timeout": 0}  # who waits sees at once for what
+c.Authenticator.username_pattern = r"[a-z][a-z0-9_-]{0,31}"
+
+if TRIED:
+    c.JupyterHub.authenticator_class = "shared-password"
+    c.SharedPasswordAuthenticator.user_password = os.environ.pop("LABKIT_HUB_PASSWORD")
+    c.SharedPasswordAuthenticator.admin_password = os.environ.pop("LABKIT_HUB_TEACHERS_PASSWORD")
+    c.Authenticator.allow_all = True
+    c.Authenticator.admin_users = {"teacher"}
+    c.JupyterHub.db_url = "sqlite://"  # in memory
+    c.JupyterHub.cookie_secret = os.urandom(32)
+    c.LearnersServer.homes = str(FOLDER / "homes")
+else:
+    c.JupyterHub.authenticator_class = "pam"
+    c.LocalAuthenticator.allowed_groups = {"learners", TEACHERS}
+    c.LocalAuthenticator.admin_groups = {TEACHERS}
+
+c.JupyterHub.load_roles = [
+    {
+        "name": "ends-idle-servers",
+        "scopes": ["list:users", "read:users:activity", "read:servers", "delete:servers"],
+        "services": ["idle"],
+    },
+]
+CLASS = FOLDER / "class"
+CLASS.mkdir(mode=0o700, exist_ok=True)
+AS_TEACHER: list[str] = []
+if not TRIED:  # who serves the page may read what is shared, and nothing else
+    shutil.chown(CLASS, group=TEACHERS)
+    CLASS.chmod(0o750)
+    AS_TEACHER = ["--reuid", "nobody", "--regid", TEACHERS, "--clear-groups"]
+c.JupyterHub.services = [
+    {
+        "name": "class",
+        "url": f"http://127.0.0.1:{free_port()}",
+        "command": [
+            *WITH_THE_HUB,
+            *AS_TEACHER,
+            sys.executable,
+            "-m",
+            "labkit.commands",
+            "class",
+            "--hub",
+            str(CLASS),
+        ],
+        "oauth_no_confirm": True,
+    },
+    {
+        "name": "idle",
+        "command": [*WITH_THE_HUB, sys.executable, "-m", "jupyterhub_idle_culler", f"--timeout={IDLE}"],
+    },
+]

@@ -1,0 +1,133 @@
+"""Every answer of a folder of submissions, judged again, each in a sandbox of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from labkit import LabError
+from labkit.commands.grade import sandbox
+from labkit.commands.grade.sandbox import Ended
+from labkit.commands.grade.walls import MB, Limits
+from labkit.exercises import mistake, submission
+from labkit.exercises.catalogue import LESSONS
+from labkit.exercises.submission import Handed, Submission
+
+PROGRAM = [sys.executable, "-m", "labkit.commands.grade.inside"]
+NUMBER = {exercise.name: lesson.number for lesson in LESSONS for exercise in lesson.exercises}
+"""The lesson of each exercise."""
+LONGEST = 200
+"""Characters of what an answer is called."""
+NO_VERDICT = "ends what judges it"
+"""What it is called if an answer leaves nobody who could say more."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """One answer: what it is worth now, and what its owner was told. `mistake` is "" if it is right."""
+
+    file: str
+    learner: str
+    exercise: str
+    solved: bool
+    mistake: str
+    told_solved: bool
+    told_mistake: str
+    look_at: str = ""
+
+    @property
+    def lesson(self) -> str:
+        return NUMBER[self.exercise]
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the learner was told the same."""
+        return (self.solved, self.mistake) == (self.told_solved, self.told_mistake)
+
+
+def submissions(folder: Path) -> tuple[dict[str, Submission], dict[str, str]]:
+    """Those of the folder by the names of their files, and what is wrong with the files that are none."""
+    found, broken = {}, {}
+    for file in sorted(folder.glob(f"*{submission.ENDING}")):
+        try:
+            if file.is_symlink() or not file.is_file():
+                raise LabError(f"the answers in {file.name}", "it is no file", "have it handed in again")
+            found[file.name] = submission.read(file)
+        except LabError as error:
+            broken[file.name] = error.found
+    return found, broken
+
+
+def judged(
+    found: dict[str, Submission],
+    bwrap: str,
+    limits: Limits,
+    hidden: Sequence[Path],
+    at_once: int = 1,
+    begun: Callable[[int, int], None] = lambda number, of: None,
+) -> list[Result]:
+    """The results in the order of files and lessons; one answer after the other, or so many at once.
+
+    Whichever takes too long or too much beside others is judged once more alone: it may be their doing.
+    """
+    asked = [
+        (file, handed.learner, name, handed.answers[name])
+        for file, handed in found.items()
+        for name in NUMBER
+        if name in handed.answers
+    ]
+
+    def one(number: int) -> Ended:
+        begun(number + 1, len(asked))
+        _, _, name, answer = asked[number]
+        return run(bwrap, name, answer.source, limits, hidden)
+
+    with ThreadPoolExecutor(at_once) as pool:
+        ended = list(pool.map(one, range(len(asked))))
+    if at_once > 1:
+        again = [first.over or _verdict(first)[1] == mistake.TOO_LONG for first in ended]
+        ended = [one(n) if again[n] else first for n, first in enumerate(ended)]
+    return [_result(*handed, _verdict(end)) for handed, end in zip(asked, ended, strict=True)]
+
+
+def require_fair(bwrap: str, limits: Limits, hidden: Sequence[Path]) -> None:
+    """LabError if not even a right answer is right under these limits: then no verdict says anything."""
+    known = LESSONS[0].exercises[0]
+    solved, called, _ = _verdict(run(bwrap, known.name, known.solution, limits, hidden))
+    if not solved:
+        found = f"labkit's own answer to {known.name} is not right here: {called}"
+        root = "; for root, let all users read this environment" if os.geteuid() == 0 else ""
+        fix = f"see `labkit doctor`; or more --seconds and --memory{root}"
+        raise LabError("answers judged again", found, fix)
+
+
+def run(bwrap: str, exercise: str, source: str, limits: Limits, hidden: Sequence[Path] = ()) -> Ended:
+    """What a sandbox says of one answer."""
+    held = {"memory": limits.memory * MB, "disk": limits.disk * MB, "processes": limits.processes}
+    given = json.dumps({"exercise": exercise, "source": source, "limits": held})
+    return sandbox.run(bwrap, PROGRAM, given, limits, hidden)
+
+
+def _result(file: str, learner: str, name: str, answer: Handed, verdict: tuple[bool, str, str]) -> Result:
+    told = "" if answer.solved else mistake.name(answer.told)
+    solved, called, look_at = verdict
+    return Result(file, learner, name, solved, called, answer.solved, told, look_at)
+
+
+def _verdict(ended: Ended) -> tuple[bool, str, str]:
+    """Whether it is solved, the mistake, and what to look at. What came out may be anything."""
+    if ended.over:
+        return False, ended.over, ""
+    try:
+        told = json.loads(ended.said)
+        solved, called, look_at = told["solved"], told["mistake"], told["look_at"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return False, NO_VERDICT, ""
+    if (type(solved), type(called), type(look_at)) != (bool, str, str) or solved == bool(called):
+        return False, NO_VERDICT, ""
+    return solved, called[:LONGEST], look_at[:LONGEST]

@@ -1,0 +1,104 @@
+"""What an answer can see of the machine, as bubblewrap's command: what labkit needs, and nothing else.
+
+Inside there is no network but a loopback of its own, no file of anybody's, no process of anybody's, and all
+that it writes is in memory of a fixed size.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+import sysconfig
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import labkit
+from labkit import launch
+from labkit.exercises.course import COURSE, DATA
+
+MB = 2**20
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+SETTINGS = (
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "alternatives",
+    "localtime",
+    "hosts",
+    "nsswitch.conf",
+)
+"""What is needed of /etc: where libraries are, and that localhost is this machine."""
+FIRST_UID = 2**30
+"""Where root grades, each answer runs as a user of its own from here on, whom no system has."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one answer may take: seconds, MB of memory and of files, processes and threads."""
+
+    seconds: float = 180.0
+    memory: int = 4096
+    disk: int = 256
+    processes: int = 512
+
+
+def command(bwrap: str, program: Sequence[str], limits: Limits, hidden: Sequence[Path]) -> list[str]:
+    """The command that runs the program between these walls."""
+    root = os.geteuid() == 0
+    walls = ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
+    walls += [] if root else ["--unshare-user", "--disable-userns", "--cap-drop", "ALL"]
+    walls += ["--die-with-parent", "--new-session", "--hostname", "lab", "--proc", "/proc", "--dev", "/dev"]
+    for place in ("/tmp", "/dev/shm"):
+        walls += ["--perms", "1777", "--size", str(limits.disk * MB), "--tmpfs", place]
+    seen = _seen()
+    above = {parent: None for path in seen for parent in [*Path(path).parents][-2::-1]}
+    for folder in above:  # or else only root could look into them
+        walls += ["--perms", "0755", "--dir", str(folder)]
+    for path in seen:
+        link = os.path.islink(path) and (path in SYSTEM or path.startswith("/etc/"))  # as /lib to /usr/lib
+        walls += ["--symlink", os.readlink(path), path] if link else ["--ro-bind", path, path]
+    for folder in map(Path.resolve, hidden):
+        if any(folder.is_relative_to(Path(path).resolve()) for path in seen):
+            walls += ["--tmpfs", str(folder), "--remount-ro", str(folder)]
+    walls += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"]
+    return [bwrap, *walls, "--", *(_as_nobody() if root else []), *program]
+
+
+def _as_nobody() -> list[str]:
+    """Root in a namespace is still root, whom no limit on processes stops."""
+    who = FIRST_UID + secrets.randbelow(2**20)
+    return ["setpriv", f"--reuid={who}", f"--regid={who}", "--clear-groups", "--no-new-privs",
+            "--bounding-set=-all", "--inh-caps=-all"]  # fmt: skip
+
+
+def _seen() -> list[str]:
+    """What can be read inside: the system's programs, Python with its packages, MPI, labkit, a course."""
+    paths = sysconfig.get_paths()
+    needed = [sys.prefix, sys.base_prefix, sys.exec_prefix, paths["purelib"], paths["platlib"]]
+    needed += [path for path in sys.path if path.endswith("-packages")]
+    needed += [str(Path(labkit.__file__).parent), str(_mpi().parent)]
+    needed += [str(Path(os.environ[COURSE]).parent)] if os.environ.get(COURSE) else []
+    system = [path for path in (*SYSTEM, *(f"/etc/{name}" for name in SETTINGS)) if os.path.exists(path)]
+    mine = [path for path in dict.fromkeys(needed) if os.path.isdir(path) and not _below(path, system)]
+    return [*system, *(path for path in mine if not _below(path, [p for p in mine if p != path]))]
+
+
+def _below(path: str, others: Sequence[str]) -> bool:
+    return any(Path(path).is_relative_to(other) for other in others)
+
+
+def _mpi() -> Path:
+    """The folder of mpiexec."""
+    return Path(launch.find_mpi().mpiexec).parent
+
+
+def environment() -> dict[str, str]:
+    """Nothing of the teacher's, in whose environment there may be keys."""
+    folders = [str(Path(sys.executable).parent), str(_mpi()), "/usr/local/bin", "/usr/bin", "/bin"]
+    names = ("LANG", "LC_ALL", "LD_LIBRARY_PATH", COURSE, DATA)
+    kept = {name: os.environ[name] for name in names if os.environ.get(name)}
+    mine = {"HOME": "/tmp", "PATH": os.pathsep.join(folders)}
+    mine |= {"PYTHONPATH": str(Path(labkit.__file__).parents[1]), "PYTHONDONTWRITEBYTECODE": "1"}
+    return kept | mine | {"LABKIT_SPARE": "0"}

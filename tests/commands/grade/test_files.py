@@ -1,0 +1,48 @@
+"""What `labkit grade` reads and writes: files that are none, and files of the user's that stay."""
+
+import pytest
+
+from labkit.commands.__main__ import main
+from labkit.commands.grade import again
+from labkit.exercises.submission import ENDING
+
+
+def test_no_folder_and_nothing_in_it(tmp_path, capsys):
+    assert main(["grade", str(tmp_path / "none")]) == main(["grade", str(tmp_path)]) == 1
+    said = capsys.readouterr().err
+    assert "there is no such folder" in said and f"no file there ends in {ENDING}" in said
+
+
+@pytest.mark.parametrize("name", ["grades.csv", "grades.html"])
+def test_a_file_of_the_user_s_stays(tmp_path, name, capsys):
+    (tmp_path / f"ada{ENDING}").write_text("{")
+    (tmp_path / name).write_text("mine")
+    assert main(["grade", str(tmp_path), "--no-sandbox"]) == 1
+    assert "a file of that name is yours" in capsys.readouterr().err
+    assert (tmp_path / name).read_text() == "mine"
+
+
+def test_a_file_that_cannot_be_read_is_told_and_stops_nobody(tmp_path, capsys):
+    (tmp_path / f"broken{ENDING}").write_text("{")
+    (tmp_path / f"link{ENDING}").symlink_to("/etc/passwd")
+    for _ in range(2):  # the second time over what the first has written
+        assert main(["grade", str(tmp_path), "--no-sandbox"]) == 1
+    page = (tmp_path / "grades.html").read_text()
+    assert f"broken{ENDING}" in page and "it is no file" in page
+    assert f"broken{ENDING}: it cannot be read" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--seconds", "--memory", "--at-once"])
+def test_limits_are_above_0(tmp_path, option, capsys):
+    (tmp_path / f"ada{ENDING}").write_text("{")
+    assert main(["grade", str(tmp_path), option, "0"]) == 1
+    assert "not above 0" in capsys.readouterr().err
+
+
+def test_exercises_that_labkit_has_not_are_left_out(tmp_path):
+    submitted = (
+        '{"format": 1, "learner": "Ada", "answers": {"x": {"source": "", "solved": true, "told": ""}}}'
+    )
+    (tmp_path / f"ada{ENDING}").write_text(submitted)
+    found, broken = again.submissions(tmp_path)
+    assert not broken and again.judged(found, "", again.Limits(), []) == []
