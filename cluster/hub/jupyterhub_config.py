@@ -29,7 +29,7 @@ c.JupyterHub.log_level = "WARN"
 
 # A learner's server: JupyterLab as `labkit lab` opens it, in a place of its own.
 c.JupyterHub.spawner_class = LearnersServer
-c.LearnersServer.mem_limit = 2 * GB
+c.LearnersServer.mem_limit = 3 * GB
 c.LearnersServer.cpu_limit = 4.0
 c.LearnersServer.environment = {"LABKIT_SPARE": "0"}  # a restart takes seconds longer, a lab half the memory
 c.LearnersServer.shared = str(FOLDER / "class")

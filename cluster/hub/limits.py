@@ -63,11 +63,12 @@ class Group:
         for folder in self.folders:
             (folder / "cgroup.procs").write_text(str(os.getpid()))
 
-    def remove(self) -> None:
-        """When nothing runs in it any more."""
+    def remove(self) -> bool:
+        """Whether it is gone, which it can be when nothing runs in it any more."""
         for folder in self.folders:
             with suppress(OSError):
                 folder.rmdir()
+        return not any(folder.exists() for folder in self.folders)
 
 
 def can_group() -> bool:

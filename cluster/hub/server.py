@@ -30,7 +30,7 @@ class Machine(SingletonConfigurable):
     places = Integer(0, help="Learners that can work at the same time; 0: as many as the memory holds").tag(
         config=True
     )
-    place = Integer(3 * GB // 2, help="Bytes that a learner takes with a lab and all lessons open").tag(
+    place = Integer(9 * GB // 5, help="Bytes that a learner takes with a lab and all lessons open").tag(
         config=True
     )
     _room: Room | None = None
@@ -57,6 +57,7 @@ class LearnersServer(LocalProcessSpawner):
     _group: limits.Group | None = None
     _look: asyncio.Task | None = None
     _comes: asyncio.Task | None = None
+    _emptied: asyncio.Future | None = None
 
     @property
     def room(self) -> Room:
@@ -121,6 +122,12 @@ class LearnersServer(LocalProcessSpawner):
             self._look = asyncio.create_task(self._keep_within(self.mem_limit))
         return started
 
+    async def stop(self, now: bool = False) -> None:
+        """End the server, and wait until the kernel has ended all in its place."""
+        await super().stop(now)
+        if self._emptied:
+            await self._emptied
+
     async def progress(self) -> AsyncIterator[dict]:
         """What the learner reads while it starts: where in the queue, if there is one."""
         said = ""
@@ -139,7 +146,7 @@ class LearnersServer(LocalProcessSpawner):
             self._look.cancel()
             self._look = None
         if self._group:
-            self._group.remove()
+            self._emptied = asyncio.ensure_future(_remove(self._group))
             self._group = None
 
     async def _signal(self, sig: int) -> bool:
@@ -169,3 +176,11 @@ class LearnersServer(LocalProcessSpawner):
     def _drop(self) -> Path | None:
         """The folder for what this learner shares with the teacher."""
         return Path(self.shared, self.user.name) if self.shared else None
+
+
+async def _remove(group: limits.Group) -> None:
+    """As soon as nothing runs in it any more; what the kernel ends takes a moment to go."""
+    for _ in range(100):
+        if group.remove():
+            return
+        await asyncio.sleep(0.1)

@@ -7,10 +7,12 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
+import requests
 
 from labkit.exercises.catalogue import LESSONS
 from labkit.exercises.sharing import FILE
 from tests import hub
+from tests.waiting import until
 
 FIRST = LESSONS[0].exercises[0].name
 
@@ -75,6 +77,7 @@ def test_it_is_for_who_has_its_address(address):
 @pytest.mark.timeout(400)
 def test_at_a_hub_the_teacher_sees_it_and_a_learner_does_not(chromium, tmp_path, screenshot):
     with hub.up(tmp_path) as running:
+        assert until(lambda: requests.get(f"{running.url}/services/class/", timeout=30).ok), running.said()
 
         def log_in(name: str, password: str):
             page = chromium.new_context().new_page()

@@ -227,7 +227,7 @@ def test_learners_of_a_class_have_accounts(tmp_path):
             assert all(sees["refused"].values()) and int(sees["rights"][0], 16) == 0, sees
         if groups := of_class.groups():
             limits = [file.read_text() for group in groups for file in group.glob("memory.limit_in_bytes")]
-            assert set(map(int, limits)) == {2 * 2**30}
+            assert set(map(int, limits)) == {3 * 2**30}
         of_class.of("ada"), of_class.of("grace")
         of_class.end()
         assert until(lambda: not of_class.left()), of_class.left()

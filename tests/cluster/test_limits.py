@@ -77,4 +77,4 @@ def test_a_group_holds_what_joins_it_to_its_memory():
         assert subprocess.run(command, preexec_fn=group.join, timeout=60).returncode == -9
         assert subprocess.run(command, timeout=60).returncode == 0
     finally:
-        assert until(lambda: group.remove() or not any(folder.exists() for folder in group.folders))
+        assert until(group.remove)

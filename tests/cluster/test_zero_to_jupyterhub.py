@@ -22,7 +22,7 @@ def test_the_image_is_made_of_what_is_here():
 
 def test_learners_have_the_limits_of_a_class_on_one_server():
     config = (ROOT / "cluster" / "hub" / "jupyterhub_config.py").read_text()
-    assert "mem_limit = 2 * GB" in config and VALUES["singleuser"]["memory"]["limit"] == "2G"
+    assert "mem_limit = 3 * GB" in config and VALUES["singleuser"]["memory"]["limit"] == "3G"
     assert "cpu_limit = 4.0" in config and VALUES["singleuser"]["cpu"]["limit"] == 4
     assert "2 * 3600" in config and VALUES["cull"]["timeout"] == 2 * 3600
 
