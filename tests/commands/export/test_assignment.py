@@ -123,7 +123,7 @@ def test_nbgrader_gives_the_points_of_labkit_grade(tmp_path):
         handed = tmp_path / "submitted" / learner / "lesson_02/lesson_02.ipynb"
         answered(tmp_path / "release/lesson_02/lesson_02.ipynb", answers, handed)
     done([nbgrader, "autograde", "lesson_02", "--ExecutePreprocessor.timeout=300"], tmp_path)
-    done([nbgrader, "export", "--to", "grades.csv"], tmp_path)
-    with open(tmp_path / "grades.csv") as table:
+    done([nbgrader, "export", "--to", "points.csv"], tmp_path)
+    with open(tmp_path / "points.csv") as table:
         points = {row["student_id"]: float(row["score"]) for row in csv.DictReader(table)}
     assert points == POINTS == by_labkit(tmp_path)
