@@ -116,8 +116,10 @@ def test_pictures_are_small_and_described(code):
                 assert size <= MAX_PICTURE, (
                     f"{size} bytes, at most {MAX_PICTURE}: make it smaller\n{cell.source}"
                 )
-                told = output.metadata.get("image/png", {}).get("alt")
-                assert told, f"has no text: make it with labkit.figures\n{cell.source}"
+                about = output.metadata.get("image/png", {})
+                made = "make it with labkit.figures"
+                assert about.get("alt"), f"has no text: {made}\n{cell.source}"
+                assert about.get("dark"), f"has no colours for a dark page: {made}\n{cell.source}"
 
 
 def test_nothing_of_one_machine_is_stored(code, prose):
