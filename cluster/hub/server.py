@@ -30,7 +30,7 @@ class Machine(SingletonConfigurable):
     places = Integer(0, help="Learners that can work at the same time; 0: as many as the memory holds").tag(
         config=True
     )
-    place = Integer(9 * GB // 5, help="Bytes that a learner takes with a lab and all lessons open").tag(
+    place = Integer(12 * GB // 5, help="Bytes that a learner takes with a lab and all lessons open").tag(
         config=True
     )
     _room: Room | None = None

@@ -78,6 +78,7 @@ def serve_hub(folder: Path) -> int:
 
         @web.authenticated
         def get(self, name: str) -> None:  # type: ignore[override]  # the decorator says less than it keeps
+            assert self.xsrf_token, "its cookie is set by asking for it; page.js sends it back"
             super().get(name)
 
         def require_leave(self) -> None:
