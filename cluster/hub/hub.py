@@ -8,6 +8,7 @@ import os
 import secrets
 import shutil
 import signal
+import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -74,10 +75,10 @@ def lacking(path: str, tried: bool) -> list[str]:
             *found,
             "a hub keeps learners apart by namespaces of Linux: run it there, or in a virtual machine",
         ]
-    if shutil.which("configurable-http-proxy", path=path) is None:
-        found.append(
-            "the proxy is missing: pip install -e '.[hub]', or npm install -g configurable-http-proxy"
-        )
+    proxy = shutil.which("configurable-http-proxy", path=path)
+    if proxy is None or subprocess.run([proxy, "--version"], capture_output=True, timeout=60).returncode:
+        how = "is missing" if proxy is None else "does not run"
+        found.append(f"the proxy {how}: make hub, or npm install -g configurable-http-proxy")
     for program, package in (("bwrap", "bubblewrap"), ("setpriv", "util-linux")):
         if shutil.which(program, path=path) is None:
             found.append(f"{program} is missing, which keeps learners apart: apt-get install {package}")
