@@ -21,7 +21,8 @@ ROOT = Path(__file__).parent.parent
 PAGES = [*ROOT.glob("*.md"), ROOT / "notebooks" / "README.md", *(ROOT / "cluster").rglob("*.md")]
 LESSONS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 CODE = {path: path.read_text() for path in sorted((ROOT / "labkit").rglob("*.py"))}
-MAKEFILES = "".join(path.read_text() for path in (ROOT / "Makefile", *(ROOT / "cluster").glob("*/*[a-z]")))
+PROGRAMS = (path for path in (ROOT / "cluster").glob("*/*[a-z]") if path.is_file())
+MAKEFILES = "".join(path.read_text() for path in (ROOT / "Makefile", *PROGRAMS))
 LABEL = re.compile(r"(?<![*\w])\*((?:labkit: )?[A-Z][a-z]+(?: [A-Za-z]+)+)\*(?!\*)")
 NO_LABELS = {
     "From the literature", "Questions at the end", "The same environment at the same path",
