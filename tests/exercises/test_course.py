@@ -65,7 +65,7 @@ def test_a_learner_s_folder_gets_its_lessons_and_its_title(tmp_path, monkeypatch
         ('lessons = ["00"]\ndata = "none.py"', "none.py is not beside it"),
         ('lessons = ["31_none.ipynb"]', "31_none.ipynb is not beside it"),
         ('lessons = ["weigh.ipynb"]', "has no number"),
-        ('lessons = ["77"]', "there is no lesson 77"),
+        ('lessons = ["77"]', f"there is no lesson {77}"),
     ],
 )
 def test_what_makes_no_course(mine, line, wrong):
