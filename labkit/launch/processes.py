@@ -22,6 +22,9 @@ from labkit.launch import mpi_files
 MARK = "LABKIT_LAB"
 LOOK_AFTER = 0.1
 """Seconds between two looks at which files the ranks of a script have open."""
+KEEPER = "labkit.launch.keeper"
+STANDS_STILL = 0.1
+"""Seconds in which a process does what it does in the kernel before it stands still."""
 
 
 def begin(
@@ -96,10 +99,17 @@ def wait(mpiexec: subprocess.Popen, timeout: float | None = None) -> int:
 
 
 def end(processes: list[psutil.Process], grace: float = 1.0) -> list[psutil.Process]:
-    """Ask with SIGTERM, wait `grace` seconds, then SIGKILL. Returns what is alive even so."""
+    """Ask with SIGTERM, wait `grace` seconds, then SIGKILL. Returns what is alive even so.
+
+    What their MPI has made goes with them. Nobody makes more while that is looked up.
+    """
+    _suspend(processes)
     left = mpi_files.held_by(process.pid for process in processes)
     _signal(processes, "terminate")
+    _signal(processes, "resume")
     alive = _wait(processes, grace)
+    _suspend(alive)
+    left |= mpi_files.held_by(process.pid for process in alive)
     _signal(alive, "kill")
     alive = _wait(alive, 2.0)
     mpi_files.remove(left)
@@ -109,10 +119,14 @@ def end(processes: list[psutil.Process], grace: float = 1.0) -> list[psutil.Proc
 def end_lab(lab_id: str, grace: float = 1.0, spare: tuple[int, ...] = ()) -> None:
     """End every process of a lab, and those that it started meanwhile."""
     for _ in range(3):
-        left = [p for p in of_lab(lab_id) if p.pid not in spare]
-        if not left:
+        found: list[psutil.Process] = []
+        # A fork server that is asked for a rank makes it before it stands still: then there is one more.
+        while new := [p for p in of_lab(lab_id) if p.pid not in spare and p not in found]:
+            _suspend(new)
+            found += new
+        if not found:
             return
-        end(left, grace)
+        end(found, grace)
         grace = 0.0  # what appears after the first round was started by something that is gone
 
 
@@ -168,6 +182,15 @@ def _wait(processes: list[psutil.Process], seconds: float) -> list[psutil.Proces
         time.sleep(0.01)
     psutil.wait_procs(processes, timeout=0)  # reaps our own children
     return alive
+
+
+def _suspend(processes: list[psutil.Process]) -> None:
+    """Let them stand still; but not keepers, who would end the others if this process were ended here."""
+    ranks = [process for process in processes if not _runs(process, KEEPER)]
+    _signal(ranks, "suspend")
+    deadline = time.monotonic() + STANDS_STILL
+    while any(is_alive(p) and not is_stopped(p) for p in ranks) and time.monotonic() < deadline:
+        time.sleep(0.001)
 
 
 def _signal(processes: list[psutil.Process], how: str) -> None:

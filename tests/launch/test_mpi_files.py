@@ -81,6 +81,45 @@ def test_who_ends_ranks_that_have_not_met_removes_theirs_and_nobody_elses(shared
     assert not theirs.exists() and of_others.exists() and of_the_user.exists()
 
 
+MAKES = """
+import ctypes, mmap, os, pathlib, signal, sys, time
+
+made = []
+prctl = ctypes.CDLL(None).prctl
+def make():
+    with open(f"/dev/shm/mpich_shm_{sys.argv[1]}{os.getpid()}_{len(made)}", "w+b") as file:
+        file.truncate(4096)
+        made.append(mmap.mmap(file.fileno(), 4096))
+
+print("ready", flush=True)
+for _ in range(300):
+    if sys.argv[2] == "by itself":
+        make()
+    elif not os.fork():
+        prctl(1, signal.SIGKILL)  # ends it with its parent, as the fork server's ranks end
+        make()
+        time.sleep(60)
+    time.sleep(0.001)
+time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what is looked up in /proc, only Linux has")
+@pytest.mark.parametrize("how", ["by itself", "in children"])
+def test_what_is_made_while_a_lab_is_ended_goes_too(how):
+    for grace in (0.0, 1.0):
+        lab_id, name = secrets.token_hex(4), secrets.token_hex(4)
+        command = [sys.executable, "-c", MAKES, name, how]
+        environment = os.environ | {processes.MARK: lab_id}
+        with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as maker:
+            maker.stdout.readline()
+            processes.end_lab(lab_id, grace)
+        left = sorted(path.name for path in Path("/dev/shm").glob(f"mpich_shm_{name}*"))
+        for file in left:
+            Path("/dev/shm", file).unlink()
+        assert not left and not processes.of_lab(lab_id)
+
+
 START = """
 from labkit import launch
 from labkit.launch.engines import Engines
