@@ -59,6 +59,7 @@ PAGES = (
     "notebooks/course/README.md",
     "notebooks/hang_museum.md",
     "cluster/README.md",
+    "cluster/hub/README.md",
     "cluster/box/README.md",
     "cluster/slurm/README.md",
     "cluster/ssh/README.md",
@@ -72,11 +73,12 @@ def stage() -> None:
     """Bring what lies elsewhere in the project into `made`, at the same place in it, so that links hold."""
     made = HERE / "made"
     shutil.rmtree(made, ignore_errors=True)
-    for lesson in front_page.lessons(ROOT / "notebooks"):
-        notebook = json.loads((ROOT / "notebooks" / lesson.file).read_text(encoding="utf-8"))
+    lessons = (ROOT / "notebooks" / lesson.file for lesson in front_page.lessons(ROOT / "notebooks"))
+    for file in (*lessons, *ROOT.glob("notebooks/course/*.ipynb")):
+        notebook = json.loads(file.read_text(encoding="utf-8"))
         for cell in notebook["cells"]:
             describe(cell)
-        write(made / "notebooks" / lesson.file, json.dumps(notebook))
+        write(made / file.relative_to(ROOT), json.dumps(notebook))
     for page in PAGES:
         text = (ROOT / page).read_text(encoding="utf-8")
         write(made / page, text)
