@@ -138,7 +138,7 @@ PARTS: dict[str, tuple[Stage, ...]] = {
         *in_turn(TIMED, lessons(timed=True)),
     ),
     "test-all": (
-        ((SLOW, SLURM), (SLOW_ANSWERS, SLOW_MPI, DOCS)),
+        ((SLOW,), (SLOW_ANSWERS, SLOW_MPI, SLURM, DOCS)),
         *in_turn(SLOW_TIMED, Part("browser", 25, pytest("tests", "-m", "browser")), SLOW_LESSONS),
         # These wait for other processes most of the time. There is one box of hosts, so one lane needs it.
         (

@@ -195,6 +195,7 @@ def test_a_hub_that_is_killed_takes_all_with_it(tmp_path):
         assert until(lambda: not running.left()), running.left()
 
 
+@pytest.mark.nightly
 def test_an_idle_server_is_ended_with_its_lab(tmp_path):
     with hub.up(tmp_path, LABKIT_HUB_IDLE="60") as running:
         ada = running.learner("ada")

@@ -110,6 +110,7 @@ def run(notebook: Path, mine: Path) -> str:
 
 
 @pytest.mark.ranks
+@pytest.mark.slow
 def test_the_lesson_of_one_s_own_runs_and_its_exercise_is_judged_and_handed_in(mine, monkeypatch):
     notebook = mine.with_name("30_weigh_the_shards.ipynb")
     (exercise,) = course.read(mine).lessons(LABKITS)[-1].exercises
