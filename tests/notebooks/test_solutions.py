@@ -1,4 +1,7 @@
-"""Every lesson once more, as a learner leaves it who has done everything: each check passes."""
+"""Lessons once more, as a learner leaves them who has done everything: each check passes.
+
+Half of them in `make test-all`, drawn by their names; all by night.
+"""
 
 import re
 
@@ -9,8 +12,11 @@ from nbclient import NotebookClient
 
 from labkit.exercises.catalogue import LESSONS
 from labkit.launch import processes
+from tests.conftest import drawn
 
-pytestmark = pytest.mark.slow
+from .conftest import LESSONS as PATHS
+
+BY_DAY = drawn("solutions", PATHS, len(PATHS) // 2)
 
 
 def solved(notebook, lesson) -> int:
@@ -34,6 +40,10 @@ def said(cell) -> str:
     return "".join(output.text for output in cell.outputs if output.output_type == "stream")
 
 
+@pytest.mark.parametrize("path", [
+    pytest.param(path, id=path.stem, marks=pytest.mark.slow if path in BY_DAY else pytest.mark.nightly)
+    for path in PATHS
+])  # fmt: skip
 def test_with_the_solutions_put_in_every_check_passes(path, tmp_path, monkeypatch):
     monkeypatch.setenv("LABKIT_PROGRESS", str(tmp_path))
     monkeypatch.setenv("LABKIT_SERVER", processes.identity(psutil.Process()))  # one lab for all lessons

@@ -67,7 +67,7 @@ def test_the_bare_environment_has_torch_and_no_labkit(bare, tmp_path):
 
 WAYS = under_mpiexec, under_torchrun
 SCRIPTS = [(number, way) for way in WAYS for number in "01 04 12 13 14 18 19 20 22 23 25".split()]
-BY_DAY = [("02", way) for way in WAYS] + drawn("scripts", SCRIPTS, 5)
+BY_DAY = [("02", way) for way in WAYS] + drawn("scripts", SCRIPTS, 3)
 
 
 def scripts():
