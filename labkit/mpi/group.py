@@ -42,7 +42,6 @@ class Group(Lifecycle):
         *,
         blocks: tuple[Sequence[int], Sequence[int]] = ((), ()),
         window: int | None = None,
-        ordered: bool = False,
         reads: Sequence[torch.Tensor] | None = None,
         **about: Any,
     ) -> Work:
@@ -60,7 +59,7 @@ class Group(Lifecycle):
         call = Call(verb, self.named, self.ranks, tensors, **about)
         self.refuse_if_tainted(call)
         # Without a plan it is done when the ranks agree; a Work that has none left would be done before.
-        work = Work(self, call, iter(()) if plan is None else plan, results, window, ordered)
+        work = Work(self, call, iter(()) if plan is None else plan, results, window)
         if record.records is not None and slow_link.link is None:  # else its messages are recorded
             call.where = position_above(*COLLECTIVE)
             record.begin(call, at_once=not getattr(opts, "asyncOp", True))
@@ -128,8 +127,8 @@ class Group(Lifecycle):
                     break
                 work.agreement = None
                 # A call behind it may be waited for first: then the order of posting must be kept.
-                work.follow(everything=len(queue) > 1 and not work.ordered)
-                if work.ordered and not work.done:
+                work.follow(everything=len(queue) > 1)
+                if work.pausing:
                     work.move()
             except (LabError, ValueError, MPI.Exception) as error:
                 work.fail(error)
@@ -137,7 +136,7 @@ class Group(Lifecycle):
                 # It may have come while this rank waited in another group.
                 self.tainted = self.tainted or work.call
                 raise
-            if work.plan is not None or (work.ordered and not work.done):
+            if work.plan is not None:
                 break
             queue.pop(0)
         if queue:

@@ -33,6 +33,11 @@ def _op(opts: Any) -> str:
     return name
 
 
+def _at_once(opts: Any) -> bool:
+    """Whether the caller waits for it at once, and so has nothing else to do."""
+    return not getattr(opts, "asyncOp", True)
+
+
 @with_nccl
 class MPIProcessGroup(Group):
     """All verbs of torch.distributed for dense tensors. Ranks are ranks in the group.
@@ -43,22 +48,18 @@ class MPIProcessGroup(Group):
     def allreduce(self, tensors: torch.Tensor | Tensors, opts: Any = None) -> Work:
         op = _op(opts)
         tensors = [tensors] if not isinstance(tensors, (list, tuple)) else list(tensors)
-        at_once = not getattr(opts, "asyncOp", True)
-        plan = plans.all_reduce(tensors, op, self.members, self.memory, at_once)
-        ordered = any([self.memory.suits(tensor) for tensor in tensors])
-        return self.begin(
-            "all_reduce", plan, tensors, tensors, opts, op=op, window=plans.WINDOW, ordered=ordered
-        )
+        plan = plans.all_reduce(tensors, op, self.memory, _at_once(opts))
+        return self.begin("all_reduce", plan, tensors, tensors, opts, op=op, window=plans.WINDOW)
 
     allreduce_coalesced = allreduce
 
     def reduce(self, tensors: Tensors, opts: Any) -> Work:
         op, root = _op(opts), opts.rootRank
-        plan = plans.reduce(tensors[0], op, root, self.me, self.members)
+        plan = plans.reduce(tensors[0], op, root, self.memory, _at_once(opts))
         return self.begin("reduce", plan, list(tensors), tensors, opts, op=op, root=root)
 
     def broadcast(self, tensors: Tensors, opts: Any) -> Work:
-        plan = plans.broadcast(tensors, opts.rootRank, self.me)
+        plan = plans.broadcast(tensors, opts.rootRank, self.memory, _at_once(opts))
         return self.begin("broadcast", plan, list(tensors), tensors, opts, root=opts.rootRank)
 
     def all_gather_single(self, outputs: OneOrMany, inputs: OneOrMany, opts: Any = None) -> Work:
@@ -73,7 +74,8 @@ class MPIProcessGroup(Group):
                 target,
             )
         plan = chain.from_iterable(
-            plans.all_gather_into(t, s, self.me) for t, s in zip(outputs, inputs, strict=True)
+            plans.all_gather_into(t, s, self.memory, _at_once(opts))
+            for t, s in zip(outputs, inputs, strict=True)
         )
         return self.begin("all_gather_into_tensor", plan, list(outputs), inputs, opts)
 
@@ -83,7 +85,9 @@ class MPIProcessGroup(Group):
         for targets, source in zip(outputs, inputs, strict=True):
             expect("all_gather", len(targets), self.members, "output list", source, *targets)
             expect("all_gather", targets[self.me].numel(), source.numel(), f"output {self.me}", source)
-        plan = chain.from_iterable(plans.all_gather(t, s) for t, s in zip(outputs, inputs, strict=True))
+        plan = chain.from_iterable(
+            plans.all_gather(t, s, self.memory, _at_once(opts)) for t, s in zip(outputs, inputs, strict=True)
+        )
         # Ranks may give different sizes; what they must agree on is the list of all sizes.
         same = [tuple(t.shape) for targets in outputs for t in targets]
         results = outputs[0] if len(outputs) == 1 else outputs
@@ -97,14 +101,14 @@ class MPIProcessGroup(Group):
         targets = outputs[0] if self.me == opts.rootRank else []
         if targets:
             expect("gather", len(targets), self.members, "output list", inputs[0], *targets)
-        plan = plans.gather(targets, inputs[0], opts.rootRank)
+        plan = plans.gather(targets, inputs[0], opts.rootRank, self.memory, _at_once(opts))
         return self.begin("gather", plan, targets, inputs, opts, root=opts.rootRank)
 
     def scatter(self, outputs: Tensors, inputs: Sequence[Tensors], opts: Any) -> Work:
         sources = inputs[0] if self.me == opts.rootRank else []
         if sources:
             expect("scatter", len(sources), self.members, "input list", outputs[0], *sources)
-        plan = plans.scatter(outputs[0], sources, opts.rootRank)
+        plan = plans.scatter(outputs[0], sources, opts.rootRank, self.memory, _at_once(opts))
         return self.begin("scatter", plan, list(outputs), outputs, opts, reads=sources, root=opts.rootRank)
 
     def reduce_scatter_single(self, outputs: OneOrMany, inputs: OneOrMany, opts: Any = None) -> Work:
@@ -120,7 +124,8 @@ class MPIProcessGroup(Group):
                 target,
             )
         plan = chain.from_iterable(
-            plans.reduce_scatter(t, s, op, self.members) for t, s in zip(outputs, inputs, strict=True)
+            plans.reduce_scatter(t, s, op, self.memory, _at_once(opts))
+            for t, s in zip(outputs, inputs, strict=True)
         )
         return self.begin("reduce_scatter_tensor", plan, list(outputs), inputs, opts, op=op)
 
@@ -132,7 +137,7 @@ class MPIProcessGroup(Group):
         for target, sources in zip(outputs, inputs, strict=True):
             expect("reduce_scatter", len(sources), self.members, "input list", target, *sources)
         plan = chain.from_iterable(
-            plans.reduce_scatter_list(t, s, op, self.me, self.members)
+            plans.reduce_scatter_list(t, s, op, self.memory, _at_once(opts))
             for t, s in zip(outputs, inputs, strict=True)
         )
         return self.begin(

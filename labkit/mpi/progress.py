@@ -32,9 +32,9 @@ class UnderWay(dist.Work):
     """A call that follows its plan. All communication of a group begins and ends here.
 
     The group has works follow their plans in the order of the calls. At most `window` steps of one are in
-    flight, so that a large all_reduce is a pipeline of small ones. The plan of an `ordered` work goes by what
-    earlier parts brought, so that its steps can never all be posted ahead. `agreement` is the pending check
-    of checked mode: nothing of the plan is done before it is reached.
+    flight, so that a large all_reduce is a pipeline of small ones. At a pause of its plan nothing more is
+    posted, though a call behind it is waited for: what comes next goes by what came before. `agreement` is
+    the pending check of checked mode: nothing of the plan is done before it is reached.
     """
 
     recorded = False  # by a trace, while one is on
@@ -51,11 +51,10 @@ class UnderWay(dist.Work):
         plan: Plan | None,
         results: Sequence[Any],
         window: int | None = None,
-        ordered: bool = False,
     ) -> None:
         super().__init__()
         self.group, self.call, self.channel, self.results = group, call, group.data, results
-        self.plan, self.window, self.ordered = plan, window, ordered
+        self.plan, self.window = plan, window
         self.flying: deque[Step] = deque()
 
     def follow(self, everything: bool = False) -> None:

@@ -10,6 +10,7 @@ MODULES = (
     "cases_p2p_async",
     "cases_all_reduce",
     "cases_shared",
+    "cases_large",
     "cases_reduce",
     "cases_gather",
     "cases_scatter",

@@ -59,7 +59,6 @@ class Group(MPIProcessGroup):
         *,
         blocks: tuple[Sequence[int], Sequence[int]] = ((), ()),
         window: int | None = None,
-        ordered: bool = False,
         reads: Sequence[torch.Tensor] | None = None,
         **about: Any,
     ) -> Work:
@@ -70,7 +69,7 @@ class Group(MPIProcessGroup):
         self.refuse_if_tainted(call)
         self.sequence += 1
         call.sequence = self.sequence
-        begun = Work(self, call, plan, results, window, ordered)
+        begun = Work(self, call, plan, results, window)
         with progress:
             if self.world.checked:
                 call.where = call.where or position_above(*COLLECTIVE)

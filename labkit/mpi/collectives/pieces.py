@@ -7,7 +7,7 @@ its own; after another all take what the others reduced.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
@@ -19,6 +19,20 @@ _COMBINE = {
     "SUM": torch.add, "AVG": torch.add, "PRODUCT": torch.mul, "MIN": torch.minimum, "MAX": torch.maximum,
     "BAND": torch.bitwise_and, "BOR": torch.bitwise_or, "BXOR": torch.bitwise_xor,
 }  # fmt: skip
+
+
+def reduce_into(total: torch.Tensor, own: torch.Tensor, others: Sequence[torch.Tensor], op: str) -> None:
+    """`own` reduced with the others, in that order, into `total`; that may be `own`, or the only other."""
+    exact = carrier(own.dtype) == own.dtype  # else it is rounded once, at the end
+    carried = total if exact else own.to(carrier(own.dtype))
+    so_far = own if exact else carried
+    for other in others:
+        _COMBINE[op](so_far, other, out=carried)
+        so_far = carried
+    if op == "AVG":
+        average(carried, len(others) + 1)
+    if not exact:
+        total.copy_(carried)
 
 
 @dataclass(frozen=True)
@@ -42,13 +56,8 @@ class Pair:
         self.given.copy_(piece)
 
     def combine(self, piece: torch.Tensor, op: str) -> None:
-        carried = piece.to(carrier(piece.dtype))
-        one, other = (carried, self.taken) if self.first else (self.taken, carried)
-        _COMBINE[op](one, other, out=carried)
-        if op == "AVG":
-            average(carried, 2)
-        if carried is not piece:
-            piece.copy_(carried)
+        one, other = (piece, self.taken) if self.first else (self.taken, piece)
+        reduce_into(piece, one, [other], op)
 
     stages: ClassVar[tuple[Callable[..., None], ...]] = (give, combine)
 
@@ -90,13 +99,7 @@ class Split:
 
     def combine(self, piece: torch.Tensor, op: str) -> None:
         own = piece[slice(*self.own)]
-        carried = own.to(carrier(own.dtype))
-        for other in self.taken:
-            _COMBINE[op](carried, other, out=carried)
-        if op == "AVG":
-            average(carried, len(self.taken) + 1)
-        if carried is not own:
-            own.copy_(carried)
+        reduce_into(own, own, self.taken, op)
         self.total.copy_(own)
 
     def take(self, piece: torch.Tensor, op: str) -> None:

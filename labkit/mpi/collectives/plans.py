@@ -1,16 +1,18 @@
 """What each collective does with tensors, as a plan: the parts that a Work takes one after another.
 
 A plan makes memory and says what comes next. Copies and sums are parts of their own, or the `finish` of the
-step that they follow. `size` is the number of ranks, `rank` this one's place among them.
+step that they follow. `memory` knows how many ranks there are and which this one is. What is large goes
+through it where all are on one host (`collectives.large`).
 
-Large reductions are cut into pieces that a Work keeps two at a time in flight: while MPI moves one piece the
-next is summed, and each piece stays in the cache.
+Elsewhere large all_reduces are cut into pieces that a Work keeps two at a time in flight: while MPI moves one
+piece the next is summed, and each piece stays in the cache.
 """
 
 from collections.abc import Sequence
 
 import torch
 
+from labkit.mpi.collectives import large
 from labkit.mpi.collectives.copies import copied, handing_over, joined, readable, spread
 from labkit.mpi.collectives.shared_memory import SharedMemory
 from labkit.mpi.wire import steps
@@ -21,23 +23,19 @@ PIECE = 1 << 20  # bytes
 WINDOW = 2
 
 
-def all_reduce(
-    tensors: Sequence[torch.Tensor], op: str, size: int, memory: SharedMemory, at_once: bool
-) -> Plan:
+def all_reduce(tensors: Sequence[torch.Tensor], op: str, memory: SharedMemory, at_once: bool) -> Plan:
     for tensor in tensors:
         numbers, back = dense(tensor, read=False)
         if back is not None:
             yield copied(tensor, numbers)
-        if memory.suits(numbers):
-            yield from memory.map()
-            if memory.mapped:
-                operation(op, carrier(numbers.dtype))  # refuses what the dtype does not allow
-                plain = numbers.dim() == 1 and not numbers.requires_grad
-                flat = numbers if plain else numbers.detach().view(-1)  # which costs as much as a small copy
-                yield from memory.all_reduce(flat, op, at_once)
-                if back is not None:
-                    yield Local(back)
-                continue
+        if (yield from memory.open(numbers.nbytes, numbers.dtype)):
+            operation(op, carrier(numbers.dtype))  # refuses what the dtype does not allow
+            plain = numbers.dim() == 1 and not numbers.requires_grad
+            flat = numbers if plain else numbers.detach().view(-1)  # which costs as much as a small copy
+            yield from memory.all_reduce(flat, op, at_once)
+            if back is not None:
+                yield Local(back)
+            continue
         pieces = _pieces(numbers)
         for piece in pieces:
             carried, dtype = piece, carrier(piece.dtype)
@@ -45,21 +43,26 @@ def all_reduce(
                 carried = torch.empty(piece.shape, dtype=dtype)
                 yield copied(piece, carried)
             step = steps.all_reduce(carried, op)
-            step.finish = handing_over(carried, piece, op, size, back if piece is pieces[-1] else None)
+            step.finish = handing_over(carried, piece, op, memory.size, back if piece is pieces[-1] else None)
             yield step
 
 
-def reduce(tensor: torch.Tensor, op: str, root: int, rank: int, size: int) -> Plan:
+def reduce(tensor: torch.Tensor, op: str, root: int, memory: SharedMemory, at_once: bool) -> Plan:
+    if (yield from memory.open(nbytes(tensor), tensor.dtype)):
+        yield from large.reduce(tensor, op, root, memory, at_once)
+        return
     given = yield from readable(tensor, carrier(tensor.dtype))
-    step = steps.reduce(given, op, root, rank)
-    if rank == root:  # elsewhere MPI only reads, and the caller's tensor stays as it is
-        step.finish = handing_over(given, tensor, op, size)
+    step = steps.reduce(given, op, root, memory.rank)
+    if memory.rank == root:  # elsewhere MPI only reads, and the caller's tensor stays as it is
+        step.finish = handing_over(given, tensor, op, memory.size)
     yield step
 
 
-def broadcast(tensors: Sequence[torch.Tensor], root: int, rank: int) -> Plan:
+def broadcast(tensors: Sequence[torch.Tensor], root: int, memory: SharedMemory, at_once: bool) -> Plan:
     for tensor in tensors:
-        if rank == root:
+        if (yield from memory.open(nbytes(tensor))):
+            yield from large.broadcast(tensor, root, memory, at_once)
+        elif memory.rank == root:
             given = yield from readable(tensor)
             yield steps.broadcast(given, root)
         else:
@@ -69,15 +72,26 @@ def broadcast(tensors: Sequence[torch.Tensor], root: int, rank: int) -> Plan:
             yield step
 
 
-def all_gather_into(target: torch.Tensor, source: torch.Tensor, rank: int) -> Plan:
-    given = yield from readable(source)
+def all_gather_into(target: torch.Tensor, source: torch.Tensor, memory: SharedMemory, at_once: bool) -> Plan:
     taken, back = dense(target, read=False)
-    step = steps.all_gather(given, taken, rank)
+    if (yield from memory.open(taken.nbytes)):
+        blocks = taken.detach().view(memory.size, -1)
+        yield from large.all_gather(blocks.unbind(), source, memory, at_once)
+        if back is not None:
+            yield Local(back)
+        return
+    given = yield from readable(source)
+    step = steps.all_gather(given, taken, memory.rank)
     step.finish = back
     yield step
 
 
-def all_gather(targets: Sequence[torch.Tensor], source: torch.Tensor) -> Plan:
+def all_gather(
+    targets: Sequence[torch.Tensor], source: torch.Tensor, memory: SharedMemory, at_once: bool
+) -> Plan:
+    if (yield from memory.open(sum(map(nbytes, targets)))):
+        yield from large.all_gather(targets, source, memory, at_once)
+        return
     given = yield from readable(source)
     counts = [t.numel() for t in targets]
     taken = torch.empty(sum(counts), dtype=source.dtype)
@@ -86,7 +100,12 @@ def all_gather(targets: Sequence[torch.Tensor], source: torch.Tensor) -> Plan:
     yield step
 
 
-def gather(targets: Sequence[torch.Tensor], source: torch.Tensor, root: int) -> Plan:
+def gather(
+    targets: Sequence[torch.Tensor], source: torch.Tensor, root: int, memory: SharedMemory, at_once: bool
+) -> Plan:
+    if (yield from memory.open(memory.size * nbytes(source))):
+        yield from large.gather(targets, source, root, memory, at_once)
+        return
     given = yield from readable(source)
     taken = torch.empty(sum(t.numel() for t in targets), dtype=source.dtype) if targets else None
     step = steps.gather(given, taken, root)
@@ -95,7 +114,12 @@ def gather(targets: Sequence[torch.Tensor], source: torch.Tensor, root: int) -> 
     yield step
 
 
-def scatter(target: torch.Tensor, sources: Sequence[torch.Tensor], root: int) -> Plan:
+def scatter(
+    target: torch.Tensor, sources: Sequence[torch.Tensor], root: int, memory: SharedMemory, at_once: bool
+) -> Plan:
+    if (yield from memory.open(memory.size * nbytes(target))):
+        yield from large.scatter(target, sources, root, memory, at_once)
+        return
     given = None
     if sources:
         given = yield from joined(sources)
@@ -105,8 +129,16 @@ def scatter(target: torch.Tensor, sources: Sequence[torch.Tensor], root: int) ->
     yield step
 
 
-def reduce_scatter(target: torch.Tensor, source: torch.Tensor, op: str, size: int) -> Plan:
-    """`source` is a flat tensor of `size` blocks, one for each rank."""
+def reduce_scatter(
+    target: torch.Tensor, source: torch.Tensor, op: str, memory: SharedMemory, at_once: bool
+) -> Plan:
+    """`source` is a flat tensor of blocks, one for each rank."""
+    if (yield from memory.open(nbytes(source), source.dtype)):
+        whole = yield from readable(source)
+        yield from large.reduce_scatter(
+            target, whole.detach().view(memory.size, -1).unbind(), op, memory, at_once
+        )
+        return
     given = yield from readable(source, carrier(source.dtype))
     total, _ = dense(target, read=False)
     first, here = given.data_ptr(), total.data_ptr()
@@ -114,23 +146,26 @@ def reduce_scatter(target: torch.Tensor, source: torch.Tensor, op: str, size: in
     if given.dtype != total.dtype or first <= here < first + given.nbytes:
         total = torch.empty(total.shape, dtype=given.dtype)
     step = steps.reduce_scatter(given, total, op)
-    step.finish = handing_over(total, target, op, size)
+    step.finish = handing_over(total, target, op, memory.size)
     yield step
 
 
 def reduce_scatter_list(
-    target: torch.Tensor, sources: Sequence[torch.Tensor], op: str, rank: int, size: int
+    target: torch.Tensor, sources: Sequence[torch.Tensor], op: str, memory: SharedMemory, at_once: bool
 ) -> Plan:
     """Like reduce_scatter from a list; where the sizes differ, every rank reduces every block."""
     if len({t.numel() for t in sources}) == 1:
+        if (yield from memory.open(sum(map(nbytes, sources)), target.dtype)):
+            yield from large.reduce_scatter(target, sources, op, memory, at_once)
+            return
         source = yield from joined(sources)
-        yield from reduce_scatter(target, source, op, size)
+        yield from reduce_scatter(target, source, op, memory, at_once)
         return
     for owner, source in enumerate(sources):
         given = yield from readable(source, carrier(source.dtype), own=True)
-        step = steps.reduce(given, op, owner, rank)
-        if owner == rank:
-            step.finish = handing_over(given, target, op, size)
+        step = steps.reduce(given, op, owner, memory.rank)
+        if owner == memory.rank:
+            step.finish = handing_over(given, target, op, memory.size)
         yield step
 
 
@@ -158,6 +193,11 @@ def blocks(tensor: torch.Tensor, splits: Sequence[int], size: int) -> list[int]:
         return [tensor.numel() // size] * size
     row = tensor.numel() // tensor.shape[0] if tensor.dim() and tensor.shape[0] else 1
     return [n * row for n in splits]
+
+
+def nbytes(tensor: torch.Tensor) -> int:
+    """A sparse one, which is refused later, has none of torch's."""
+    return tensor.numel() * tensor.itemsize
 
 
 def _pieces(numbers: torch.Tensor) -> Sequence[torch.Tensor]:

@@ -1,0 +1,142 @@
+"""Large tensors of each verb but all_reduce as an exchange through memory that the ranks share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import torch
+
+from labkit.mpi.collectives.copies import copied, readable
+from labkit.mpi.collectives.exchanged import Exchange, Sum, as_bytes
+from labkit.mpi.collectives.shared_memory import SharedMemory
+from labkit.mpi.expect import expect
+from labkit.mpi.wire.buffers import carrier, dense, operation
+from labkit.mpi.wire.parts import Local, Plan
+
+
+def broadcast(tensor: torch.Tensor, root: int, memory: SharedMemory, at_once: bool) -> Plan:
+    if memory.rank == root:
+        given = as_bytes((yield from readable(tensor)))
+        yield from memory.exchange(Exchange(1, given.numel(), gives=[(0, given)]), at_once)
+        return
+    taken, back = dense(tensor, read=False)
+    yield from memory.exchange(Exchange(1, taken.nbytes, takes=[(0, as_bytes(taken))]), at_once)
+    yield from _back(back)
+
+
+def reduce(tensor: torch.Tensor, op: str, root: int, memory: SharedMemory, at_once: bool) -> Plan:
+    operation(op, carrier(tensor.dtype))  # refuses what the dtype does not allow
+    given = yield from readable(tensor)
+    flat, dtype = given.detach().view(-1), given.dtype
+    if memory.rank != root:
+        part = Exchange(memory.size, flat.numel(), dtype, gives=[(memory.rank, flat)])
+        yield from memory.exchange(part, at_once)
+        return
+    others = [rank for rank in range(memory.size) if rank != root]
+    part = Exchange(memory.size, flat.numel(), dtype, sums=[Sum(flat, flat, others, op)])
+    yield from memory.exchange(part, at_once)
+    if given is not tensor:
+        yield copied(given, tensor.detach())
+
+
+def all_gather(
+    targets: Sequence[torch.Tensor], source: torch.Tensor, memory: SharedMemory, at_once: bool
+) -> Plan:
+    """`targets` may differ in length. The source may be this rank's own one (FSDP2 does that)."""
+    given = as_bytes((yield from readable(source)))
+    taken = [dense(target, read=False) for target in targets]
+    places = [(rank, as_bytes(tensor)) for rank, (tensor, _) in enumerate(taken)]
+    own = places[memory.rank][1].data_ptr() == given.data_ptr()
+    if not own and any(_overlap(given, target) for _, target in places):
+        given = given.clone()
+    part = Exchange(
+        places=memory.size,
+        longest=max(target.numel() for _, target in places),
+        gives=[(memory.rank, given)],
+        # The own one from there, too, where it is in the cache.
+        takes=[place for place in places if not own or place[0] != memory.rank],
+    )
+    yield from memory.exchange(part, at_once)
+    for _, back in taken:
+        yield from _back(back)
+
+
+def gather(
+    targets: Sequence[torch.Tensor], source: torch.Tensor, root: int, memory: SharedMemory, at_once: bool
+) -> Plan:
+    if memory.rank != root:
+        given = as_bytes((yield from readable(source)))
+        part = Exchange(memory.size, given.numel(), gives=[(memory.rank, given)])
+        yield from memory.exchange(part, at_once)
+        return
+    _fitting("gather", targets, source)
+    taken = {rank: dense(target, read=False) for rank, target in enumerate(targets) if rank != root}
+    takes = [(rank, as_bytes(tensor)) for rank, (tensor, _) in taken.items()]
+    yield from memory.exchange(Exchange(memory.size, source.nbytes, takes=takes), at_once)
+    for _, back in taken.values():
+        yield from _back(back)
+    yield _own(source, targets[root])
+
+
+def scatter(
+    target: torch.Tensor, sources: Sequence[torch.Tensor], root: int, memory: SharedMemory, at_once: bool
+) -> Plan:
+    if memory.rank != root:
+        taken, back = dense(target, read=False)
+        part = Exchange(memory.size, taken.nbytes, takes=[(memory.rank, as_bytes(taken))])
+        yield from memory.exchange(part, at_once)
+        yield from _back(back)
+        return
+    _fitting("scatter", sources, target)
+    gives = []
+    for rank, source in enumerate(sources):
+        if rank != root:
+            gives.append((rank, as_bytes((yield from readable(source)))))
+    yield from memory.exchange(Exchange(memory.size, target.nbytes, gives=gives), at_once)
+    yield _own(sources[root], target)
+
+
+def reduce_scatter(
+    target: torch.Tensor, sources: Sequence[torch.Tensor], op: str, memory: SharedMemory, at_once: bool
+) -> Plan:
+    """[n] of each source, one for each rank -> [n]. The target may lie in a source, as FSDP has it."""
+    operation(op, carrier(target.dtype))
+    me, size = memory.rank, memory.size
+    given = []
+    for source in sources:
+        given.append((yield from readable(source)).detach().view(-1))
+    total, back = dense(target, read=False)
+    if any(_overlap(total, source) for source in given):
+        total = torch.empty(target.shape, dtype=target.dtype)
+        back = partial(target.detach().copy_, total)
+    flat = total.detach().view(-1)
+    part = Exchange(
+        places=size * size,
+        longest=flat.numel(),
+        dtype=flat.dtype,
+        gives=[(me * size + rank, source) for rank, source in enumerate(given) if rank != me],
+        sums=[Sum(flat, given[me], [rank * size + me for rank in range(size) if rank != me], op)],
+    )
+    yield from memory.exchange(part, at_once)
+    yield from _back(back)
+
+
+def _back(back: Callable[[], object] | None) -> Plan:
+    if back is not None:
+        yield Local(back)
+
+
+def _own(source: torch.Tensor, target: torch.Tensor) -> Local:
+    return copied(source.reshape(target.shape), target.detach())
+
+
+def _overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Of two contiguous tensors."""
+    first, second = one.data_ptr(), other.data_ptr()
+    return first < second + other.nbytes and second < first + one.nbytes
+
+
+def _fitting(verb: str, tensors: Sequence[torch.Tensor], one: torch.Tensor) -> None:
+    for rank, tensor in enumerate(tensors):
+        expect(verb, tensor.numel(), one.numel(), f"numbers for rank {rank}", one, tensor)
