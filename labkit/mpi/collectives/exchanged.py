@@ -1,7 +1,7 @@
 """What one rank gives and takes where tensors of any verb pass through memory that all ranks share.
 
-It goes in rounds. In each a rank copies a slice of what it gives into places of the memory, all meet, and
-each takes slices from there: it copies them, or reduces them with its own.
+It goes in rounds. In each a rank copies a slice of what it gives into places of the memory, and takes slices
+from there that others gave: it copies them, or reduces them with its own.
 """
 
 from __future__ import annotations
@@ -30,12 +30,13 @@ class Sum:
 @dataclass(frozen=True)
 class Exchange:
     """One rank's part. `places` and `longest` are the same on all ranks: how many places there are, and the
-    length of the longest tensor that any rank gives.
+    length of the longest tensor that any rank gives. It takes what the ranks `sources` give, if any.
     """
 
     places: int
     longest: int
     dtype: torch.dtype = torch.uint8
+    sources: Sequence[int] = ()
     gives: Sequence[Placed] = ()
     takes: Sequence[Placed] = ()
     sums: Sequence[Sum] = ()

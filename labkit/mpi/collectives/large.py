@@ -21,7 +21,9 @@ def broadcast(tensor: torch.Tensor, root: int, memory: SharedMemory, at_once: bo
         yield from memory.exchange(Exchange(1, given.numel(), gives=[(0, given)]), at_once)
         return
     taken, back = dense(tensor, read=False)
-    yield from memory.exchange(Exchange(1, taken.nbytes, takes=[(0, as_bytes(taken))]), at_once)
+    yield from memory.exchange(
+        Exchange(1, taken.nbytes, sources=[root], takes=[(0, as_bytes(taken))]), at_once
+    )
     yield from _back(back)
 
 
@@ -33,8 +35,8 @@ def reduce(tensor: torch.Tensor, op: str, root: int, memory: SharedMemory, at_on
         part = Exchange(memory.size, flat.numel(), dtype, gives=[(memory.rank, flat)])
         yield from memory.exchange(part, at_once)
         return
-    others = [rank for rank in range(memory.size) if rank != root]
-    part = Exchange(memory.size, flat.numel(), dtype, sums=[Sum(flat, flat, others, op)])
+    others = memory.others
+    part = Exchange(memory.size, flat.numel(), dtype, sources=others, sums=[Sum(flat, flat, others, op)])
     yield from memory.exchange(part, at_once)
     if given is not tensor:
         yield copied(given, tensor.detach())
@@ -53,6 +55,7 @@ def all_gather(
     part = Exchange(
         places=memory.size,
         longest=max(target.numel() for _, target in places),
+        sources=memory.others,
         gives=[(memory.rank, given)],
         # The own one from there, too, where it is in the cache.
         takes=[place for place in places if not own or place[0] != memory.rank],
@@ -73,7 +76,9 @@ def gather(
     _fitting("gather", targets, source)
     taken = {rank: dense(target, read=False) for rank, target in enumerate(targets) if rank != root}
     takes = [(rank, as_bytes(tensor)) for rank, (tensor, _) in taken.items()]
-    yield from memory.exchange(Exchange(memory.size, source.nbytes, takes=takes), at_once)
+    yield from memory.exchange(
+        Exchange(memory.size, source.nbytes, sources=memory.others, takes=takes), at_once
+    )
     for _, back in taken.values():
         yield from _back(back)
     yield _own(source, targets[root])
@@ -84,7 +89,7 @@ def scatter(
 ) -> Plan:
     if memory.rank != root:
         taken, back = dense(target, read=False)
-        part = Exchange(memory.size, taken.nbytes, takes=[(memory.rank, as_bytes(taken))])
+        part = Exchange(memory.size, taken.nbytes, sources=[root], takes=[(memory.rank, as_bytes(taken))])
         yield from memory.exchange(part, at_once)
         yield from _back(back)
         return
@@ -115,8 +120,9 @@ def reduce_scatter(
         places=size * size,
         longest=flat.numel(),
         dtype=flat.dtype,
+        sources=memory.others,
         gives=[(me * size + rank, source) for rank, source in enumerate(given) if rank != me],
-        sums=[Sum(flat, given[me], [rank * size + me for rank in range(size) if rank != me], op)],
+        sums=[Sum(flat, given[me], [rank * size + me for rank in memory.others], op)],
     )
     yield from memory.exchange(part, at_once)
     yield from _back(back)

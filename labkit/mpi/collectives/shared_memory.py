@@ -1,9 +1,9 @@
 """Large tensors of collectives, through memory that the ranks of one host share.
 
-They go through it in pieces. An all-reduce has some stages for each (`collectives.pieces`), other verbs have
-rounds of giving and taking (`collectives.exchanged`). Between two of these all ranks meet: each counts up a
-number that the others read. It looks a few times, then waits as for any other step, so that a wait here ends
-by an interrupt or a deadline too.
+They go through it in pieces. An all-reduce has some stages for each (`collectives.pieces`), between which all
+ranks meet. Other verbs have rounds of giving and taking (`collectives.exchanged`), in which who gives may be
+some rounds ahead of who takes. Each rank counts up numbers that the others read. Who waits for one looks a few
+times, then waits as for any other step, so that a wait here ends by an interrupt or a deadline too.
 """
 
 from __future__ import annotations
@@ -24,14 +24,16 @@ from labkit.mpi.wire.runtime import MPI
 
 PIECE = 1 << 20  # bytes: smaller ones wait more often, larger ones leave the cache
 EXCHANGED = 1 << 18  # bytes of a piece where there are two ranks, which wait for each other half as often
-PLACE = 1 << 18  # bytes of a rank's share in a half of the memory for other verbs
+PLACE = 1 << 17  # bytes of a rank's share in one round of other verbs
+AHEAD = 4  # rounds that may be under way
 AT_LEAST = 1 << 19  # bytes: below this two barriers cost more than the copies save
 AT_MOST = 16  # ranks: each has PIECE bytes of memory
 POSSIBLE = hasattr(os, "memfd_create") and platform.machine() in ("x86_64", "AMD64")
 """Other processors show a rank's stores to the others in another order, and Python has no fence."""
 
 CACHE_LINE = 64  # bytes
-LINE = CACHE_LINE // 8  # numbers in one: each rank's number has one of its own
+LINE = CACHE_LINE // 8  # numbers in one: each rank's numbers have one of their own
+MEETING, GIVEN, TAKEN = range(3)  # they count: meetings it came to, rounds in which it gave, and took
 LOOKS = 200  # as many as a rank that came at the same time needs, on the same core too
 VIEWS = 64  # kept; each is a few small objects
 HEAD = 4096  # bytes: a token, and from half of it on the numbers
@@ -51,18 +53,18 @@ class _Mapping(Enum):
 class SharedMemory:
     """Memory of one group, mapped by its ranks at their first large collective.
 
-    `bytes` is [size + 1, PIECE], the last for what was reduced; `halves` is [2, size * PLACE], for other
-    verbs than all_reduce. `numbers` says of each rank how often it came to a meeting.
+    `bytes` is [size + 1, PIECE], the last for what was reduced; `rooms` is [AHEAD, size * PLACE], for the
+    rounds of other verbs than all_reduce. `numbers` has those of all ranks.
     """
 
     bytes: torch.Tensor
-    halves: torch.Tensor
+    rooms: torch.Tensor
     numbers: memoryview
 
     def __init__(self, rank: int, size: int) -> None:
         self.rank, self.size = rank, size
         self.mapping = _Mapping.UNTRIED
-        self.others = [r * LINE for r in range(size) if r != rank]
+        self.others = [other for other in range(size) if other != rank]
         self.meetings, self.pieces, self.rounds = 0, 0, 0
         self.views: dict[tuple[int, torch.dtype, int], Views] = {}
 
@@ -83,8 +85,8 @@ class SharedMemory:
         if self.mapping is not _Mapping.UNTRIED:
             return
         record = torch.zeros(8, dtype=torch.int64)
-        share, nbytes = self.size * PLACE, HEAD + (self.size + 1) * PIECE
-        nbytes += 2 * share
+        pieces, rooms = (self.size + 1) * PIECE, AHEAD * self.size * PLACE
+        nbytes = HEAD + pieces + rooms
         file = mapped.create(nbytes, record) if self.rank == 0 else None
         yield steps.broadcast(record, 0)
         yield PAUSE
@@ -95,8 +97,8 @@ class SharedMemory:
         if met:
             self.numbers = memoryview(memory)[HEAD // 2 : HEAD].cast("q")
             everything = torch.frombuffer(memory, dtype=torch.uint8, offset=HEAD)
-            self.bytes = everything[: -2 * share].view(self.size + 1, PIECE)
-            self.halves = everything[-2 * share :].view(2, share)
+            self.bytes = everything[:pieces].view(self.size + 1, PIECE)
+            self.rooms = everything[pieces:].view(AHEAD, -1)
         self.mapping = _Mapping.DONE if met else _Mapping.IMPOSSIBLE
         if file is not None:
             file.close()
@@ -109,32 +111,56 @@ class SharedMemory:
             first, *others = room.stages
             yield Local(first, room, piece, op)
             for stage in others:
-                yield from self.meet(LOOKS if at_once else 1)
+                yield from self.meet(at_once)
                 yield Local(stage, room, piece, op)
 
     def exchange(self, part: Exchange, at_once: bool) -> Plan:
         """Give and take, round after round.
 
-        They use the two halves in turn: who writes a half again has met all others over the other half, and
-        so they have read it.
+        Nobody writes into the room of a round before all others have taken what was in it `AHEAD` rounds ago.
         """
         nbytes = min(PLACE, self.size * PLACE // part.places) // CACHE_LINE * CACHE_LINE
         length = nbytes // part.dtype.itemsize
-        for start in range(0, part.longest, length):
-            self.rounds += 1
-            half = self.halves[self.rounds % 2].view(part.dtype)
-            room = half[: part.places * length].view(part.places, length)
-            yield Local(part.give, room, start)
-            yield from self.meet(LOOKS if at_once else 1)
-            yield Local(part.take, room, start)
+        starts = range(0, part.longest, length)
+        first, self.rounds = self.rounds, self.rounds + len(starts)
+        behind = AHEAD - 1 if part.gives and part.sources else 0
+        for turn in range(len(starts) + behind):
+            if part.gives and turn < len(starts):
+                yield from self.reached(self.others, TAKEN, first + turn + 1 - AHEAD, at_once)
+                yield Local(self._give, part, first + turn, length, starts[turn])
+            if part.sources and turn >= behind:
+                yield from self.reached(part.sources, GIVEN, first + turn + 1 - behind, at_once)
+                yield Local(self._take, part, first + turn - behind, length, starts[turn - behind])
 
-    def meet(self, looks: int) -> Plan:
+    def _give(self, part: Exchange, round_: int, length: int, start: int) -> None:
+        part.give(self._room(part, round_, length), start)
+        self.numbers[self.rank * LINE + GIVEN] = round_ + 1
+        if not part.sources:
+            self.numbers[self.rank * LINE + TAKEN] = round_ + 1
+
+    def _take(self, part: Exchange, round_: int, length: int, start: int) -> None:
+        part.take(self._room(part, round_, length), start)
+        self.numbers[self.rank * LINE + TAKEN] = round_ + 1
+
+    def _room(self, part: Exchange, round_: int, length: int) -> torch.Tensor:
+        numbers = self.rooms[round_ % AHEAD].view(part.dtype)
+        return numbers[: part.places * length].view(part.places, length)
+
+    def meet(self, at_once: bool) -> Plan:
         """Parts that are done when all ranks have come to the same meeting."""
         self.meetings += 1
-        meeting = _Meeting(self.numbers, self.meetings, self.others)
-        yield Local(meeting.come, self.rank * LINE, looks)
-        if not meeting.complete:
-            yield Step(lambda: meeting, ())
+        yield Local(self._come)
+        yield from self.reached(self.others, MEETING, self.meetings, at_once)
+
+    def _come(self) -> None:
+        self.numbers[self.rank * LINE + MEETING] = self.meetings
+
+    def reached(self, ranks: Sequence[int], which: int, count: int, at_once: bool) -> Plan:
+        """Parts that are done when these ranks have counted as far as that."""
+        others = _Others(self.numbers, [rank * LINE + which for rank in ranks], count)
+        yield Local(others.look, LOOKS if at_once else 1)
+        if not others.there:
+            yield Step(lambda: others, ())
             yield PAUSE
 
     def views_of(self, kind: type[Views], piece: torch.Tensor) -> Views:
@@ -150,17 +176,15 @@ class SharedMemory:
         return self.views[key]
 
 
-class _Meeting:
-    """All ranks come to it; its step waits for it as for a request of MPI's."""
+class _Others:
+    """They are there once their numbers are that large; a step waits for them as for a request of MPI's."""
 
-    def __init__(self, numbers: memoryview, number: int, places: Sequence[int]) -> None:
-        self.numbers, self.number, self.places = numbers, number, places
-        self.complete = False
+    def __init__(self, numbers: memoryview, places: Sequence[int], number: int) -> None:
+        self.numbers, self.places, self.number = numbers, places, number
+        self.there = False
 
-    def come(self, place: int, looks: int) -> None:
-        """Tell the others, and look so many times whether they are here."""
-        self.numbers[place] = self.number
-        for _ in range(looks):
+    def look(self, times: int) -> None:
+        for _ in range(times):
             if self.Test():
                 return
             os.sched_yield()
@@ -170,5 +194,5 @@ class _Meeting:
         for place in self.places:
             if numbers[place] < number:
                 return False
-        self.complete = True
+        self.there = True
         return True
