@@ -2,8 +2,8 @@
 
 They go through it in pieces. An all-reduce has some stages for each (`collectives.pieces`), between which all
 ranks meet. Other verbs have rounds of giving and taking (`collectives.exchanged`), in which who gives may be
-some rounds ahead of who takes. Each rank counts up numbers that the others read. Who waits for one looks a few
-times, then waits as for any other step, so that a wait here ends by an interrupt or a deadline too.
+some rounds ahead of who takes. Each rank counts up numbers that the others read. Who waits for one looks a
+few times, then waits as for any other step, so that a wait here ends by an interrupt or a deadline too.
 """
 
 from __future__ import annotations
