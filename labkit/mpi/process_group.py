@@ -156,7 +156,7 @@ class MPIProcessGroup(Group):
         give = plans.blocks(input, input_splits, self.members)
         expect_rows("output", output, output_splits, take, self.members)
         expect_rows("input", input, input_splits, give, self.members)
-        plan = plans.all_to_all_single(output, input, take, give)
+        plan = plans.all_to_all_single(output, input, take, give, self.me)
         return self.begin("all_to_all_single", plan, [output], [input], opts, blocks=(give, take), same="")
 
     alltoall_base = all_to_all_single
@@ -165,7 +165,7 @@ class MPIProcessGroup(Group):
         give, take = [t.numel() for t in inputs], [t.numel() for t in outputs]
         expect("all_to_all", len(inputs), self.members, "input list", *inputs, *outputs)
         expect("all_to_all", len(outputs), self.members, "output list")
-        plan = plans.all_to_all(outputs, inputs)
+        plan = plans.all_to_all(outputs, inputs, self.me)
         return self.begin("all_to_all", plan, list(outputs), inputs, opts, blocks=(give, take), same="")
 
     def barrier(self, opts: Any = None) -> Work:

@@ -57,7 +57,14 @@ def reduce_scatter(w: World, n: int, dtype=torch.float32, op=Op.SUM, reference=t
     equal(out, fold(reference, values)[w.rank])
 
 
-VERBS = broadcast, reduce, all_gather, gather, scatter, reduce_scatter
+def all_to_all(w: World, n: int, dtype: torch.dtype = torch.float32) -> None:
+    values = [w.all(n, dtype=dtype, salt=giver) for giver in range(w.size)]
+    out = torch.zeros(w.size * n, dtype=dtype)
+    dist.all_to_all_single(out, torch.cat(values[w.rank]))
+    equal(out, torch.cat([given[w.rank] for given in values]))
+
+
+VERBS = broadcast, reduce, all_gather, gather, scatter, reduce_scatter, all_to_all
 
 
 @case()
@@ -76,7 +83,7 @@ def from_and_to_every_root(w):
 
 @case(gloo=False)
 def every_dtype_is_moved(w):
-    for verb in broadcast, all_gather, gather, scatter:
+    for verb in broadcast, all_gather, gather, scatter, all_to_all:
         for dtype in (*FLOATS, *INTS, torch.bool, *COMPLEX):
             verb(w, PLACE * 2 + 3, dtype=dtype)
 
@@ -182,6 +189,27 @@ def a_tensor_that_is_part_of_what_it_goes_to(w):
         expected[place] = fold(torch.add, given)[w.rank]
         dist.reduce_scatter_tensor(mine[place], mine)
         equal(mine, expected)
+
+
+@case(gloo=False)
+def large_and_small_to_some_of_them(w):
+    def length(giver: int, taker: int) -> int:
+        return (0, 5, PLACE // 4, PLACE + 1)[(giver + 2 * taker) % 4]
+
+    def given(giver: int, taker: int) -> torch.Tensor:
+        return w.data(giver, length(giver, taker), 2, salt=taker)
+
+    for work in (False, True):
+        out = [torch.zeros(length(giver, w.rank), 2) for giver in range(w.size)]
+        found = dist.all_to_all(out, [given(w.rank, taker) for taker in range(w.size)], async_op=work)
+        if work:
+            found.wait()
+        for giver, tensor in enumerate(out):
+            equal(tensor, given(giver, w.rank))
+    take, give = ([length(r, w.rank) for r in range(w.size)], [length(w.rank, r) for r in range(w.size)])
+    whole = torch.zeros(sum(take), 2)
+    dist.all_to_all_single(whole, torch.cat([given(w.rank, taker) for taker in range(w.size)]), take, give)
+    equal(whole, torch.cat([given(giver, w.rank) for giver in range(w.size)]))
 
 
 @case()

@@ -1,4 +1,4 @@
-"""Large tensors of each verb but all_reduce as an exchange through memory that the ranks share."""
+"""Large tensors of each verb but all_reduce: an exchange through memory that the ranks share, or messages."""
 
 from __future__ import annotations
 
@@ -7,12 +7,18 @@ from functools import partial
 
 import torch
 
+from labkit.mpi.collectives import shared_memory
 from labkit.mpi.collectives.copies import copied, readable
 from labkit.mpi.collectives.exchanged import Exchange, Sum, as_bytes
 from labkit.mpi.collectives.shared_memory import SharedMemory
 from labkit.mpi.expect import expect
-from labkit.mpi.wire.buffers import carrier, dense, operation
+from labkit.mpi.wire import steps
+from labkit.mpi.wire.buffers import carrier, dense, nbytes, operation
 from labkit.mpi.wire.parts import Local, Plan
+
+MESSAGE = 1 << 16  # bytes
+TAG = (1 << 14) + 2
+"""Of these messages: no receive of the user's may get one."""
 
 
 def broadcast(tensor: torch.Tensor, root: int, memory: SharedMemory, at_once: bool) -> Plan:
@@ -126,6 +132,29 @@ def reduce_scatter(
     )
     yield from memory.exchange(part, at_once)
     yield from _back(back)
+
+
+def is_message(nbytes: int) -> bool:
+    """Whether so much goes from one rank to another as a message; only the two know how much it is."""
+    return nbytes >= MESSAGE and shared_memory.POSSIBLE
+
+
+def all_to_all(targets: Sequence[torch.Tensor], sources: Sequence[torch.Tensor], rank: int) -> Plan:
+    """What goes as messages, and a copy of the own one, for which MPI takes longer."""
+    size = len(sources)
+    expect("all_to_all", targets[rank].numel(), sources[rank].numel(), f"output {rank}")
+    for other in [(rank + away) % size for away in range(1, size)]:
+        if is_message(nbytes(targets[other])):
+            taken, back = dense(targets[other].detach(), read=False)
+            step = steps.receive(taken, other, TAG)
+            step.finish = back
+            yield step
+    for other in [(rank - away) % size for away in range(1, size)]:
+        if is_message(nbytes(sources[other])):
+            given = yield from readable(sources[other])
+            yield steps.send(given, other, TAG)
+    if is_message(nbytes(sources[rank])):
+        yield _own(sources[rank], targets[rank])
 
 
 def _back(back: Callable[[], object] | None) -> Plan:

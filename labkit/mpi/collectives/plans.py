@@ -16,8 +16,8 @@ from labkit.mpi.collectives import large
 from labkit.mpi.collectives.copies import copied, handing_over, joined, readable, spread
 from labkit.mpi.collectives.shared_memory import SharedMemory
 from labkit.mpi.wire import steps
-from labkit.mpi.wire.buffers import carrier, dense, operation
-from labkit.mpi.wire.parts import Local, Plan
+from labkit.mpi.wire.buffers import carrier, dense, nbytes, operation
+from labkit.mpi.wire.parts import PAUSE, Local, Plan
 
 PIECE = 1 << 20  # bytes
 WINDOW = 2
@@ -170,21 +170,31 @@ def reduce_scatter_list(
 
 
 def all_to_all_single(
-    target: torch.Tensor, source: torch.Tensor, take: Sequence[int], give: Sequence[int]
+    target: torch.Tensor, source: torch.Tensor, take: Sequence[int], give: Sequence[int], rank: int
 ) -> Plan:
     given = yield from readable(source)
     taken, back = dense(target, read=False)
-    step = steps.all_to_all(given, taken, give, take)
-    step.finish = back
-    yield step
+    if not any(large.is_message(n * source.itemsize) for n in (*take, *give)):
+        step = steps.all_to_all(given, taken, give, take)
+        step.finish = back
+        yield step
+        return
+    yield from all_to_all(taken.detach().view(-1).split(take), given.detach().view(-1).split(give), rank)
+    if back is not None:
+        yield PAUSE
+        yield Local(back)
 
 
-def all_to_all(targets: Sequence[torch.Tensor], sources: Sequence[torch.Tensor]) -> Plan:
-    given = yield from joined(sources)
-    taken = torch.empty(sum(t.numel() for t in targets), dtype=given.dtype)
-    step = steps.all_to_all(given, taken, [t.numel() for t in sources], [t.numel() for t in targets])
-    step.finish = lambda: spread(taken, targets)
+def all_to_all(targets: Sequence[torch.Tensor], sources: Sequence[torch.Tensor], rank: int) -> Plan:
+    """What is large goes as messages, which both ends know; all ranks meet for the rest."""
+    small = [t for t in sources if not large.is_message(nbytes(t))]
+    wanted = [t for t in targets if not large.is_message(nbytes(t))]
+    given = (yield from joined(small)) if small else torch.empty(0, dtype=sources[0].dtype)
+    taken = torch.empty(sum(t.numel() for t in wanted), dtype=given.dtype)
+    step = steps.all_to_all(given, taken, _small(sources), _small(targets))
+    step.finish = lambda: spread(taken, wanted)
     yield step
+    yield from large.all_to_all(targets, sources, rank)
 
 
 def blocks(tensor: torch.Tensor, splits: Sequence[int], size: int) -> list[int]:
@@ -195,9 +205,9 @@ def blocks(tensor: torch.Tensor, splits: Sequence[int], size: int) -> list[int]:
     return [n * row for n in splits]
 
 
-def nbytes(tensor: torch.Tensor) -> int:
-    """A sparse one, which is refused later, has none of torch's."""
-    return tensor.numel() * tensor.itemsize
+def _small(tensors: Sequence[torch.Tensor]) -> list[int]:
+    """The length of each; 0 of what goes as a message."""
+    return [0 if large.is_message(nbytes(t)) else t.numel() for t in tensors]
 
 
 def _pieces(numbers: torch.Tensor) -> Sequence[torch.Tensor]:

@@ -37,6 +37,11 @@ _BOOL_OPS = {
 }  # fmt: skip
 
 
+def nbytes(tensor: torch.Tensor) -> int:
+    """Bytes of its numbers; `tensor.nbytes` refuses sparse ones, which are told of later."""
+    return tensor.numel() * tensor.itemsize
+
+
 def memory(tensor: torch.Tensor) -> MPI.buffer:
     """The bytes of a contiguous tensor on the CPU, without a copy. The tensor must outlive them."""
     return MPI.memory.fromaddress(tensor.data_ptr(), tensor.nbytes)
