@@ -16,7 +16,7 @@ from labkit.mpi.wire import steps
 from labkit.mpi.wire.buffers import carrier, dense, nbytes, operation
 from labkit.mpi.wire.parts import Local, Plan
 
-MESSAGE = 1 << 16  # bytes
+MESSAGE = 1 << 19  # bytes
 TAG = (1 << 14) + 2
 """Of these messages: no receive of the user's may get one."""
 

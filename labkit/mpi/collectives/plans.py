@@ -74,7 +74,7 @@ def broadcast(tensors: Sequence[torch.Tensor], root: int, memory: SharedMemory, 
 
 def all_gather_into(target: torch.Tensor, source: torch.Tensor, memory: SharedMemory, at_once: bool) -> Plan:
     taken, back = dense(target, read=False)
-    if (yield from memory.open(taken.nbytes)):
+    if (yield from memory.open(taken.nbytes // memory.size)):
         blocks = taken.detach().view(memory.size, -1)
         yield from large.all_gather(blocks.unbind(), source, memory, at_once)
         if back is not None:
@@ -89,7 +89,7 @@ def all_gather_into(target: torch.Tensor, source: torch.Tensor, memory: SharedMe
 def all_gather(
     targets: Sequence[torch.Tensor], source: torch.Tensor, memory: SharedMemory, at_once: bool
 ) -> Plan:
-    if (yield from memory.open(sum(map(nbytes, targets)))):
+    if (yield from memory.open(sum(map(nbytes, targets)) // memory.size)):
         yield from large.all_gather(targets, source, memory, at_once)
         return
     given = yield from readable(source)

@@ -24,7 +24,7 @@ from labkit.mpi.wire.runtime import MPI
 
 PIECE = 1 << 20  # bytes: smaller ones wait more often, larger ones leave the cache
 EXCHANGED = 1 << 18  # bytes of a piece where there are two ranks, which wait for each other half as often
-PLACE = 1 << 17  # bytes of a rank's share in one round of other verbs
+PLACE = 1 << 20  # bytes of a rank's share in one round of other verbs
 AHEAD = 4  # rounds that may be under way
 AT_LEAST = 1 << 19  # bytes: below this two barriers cost more than the copies save
 AT_MOST = 16  # ranks: each has PIECE bytes of memory
