@@ -17,7 +17,9 @@ import os, sys, types
 
 def main():
     from mpi4py import MPI
+    from labkit.rank.world import remove_mpi_files
     MPI.COMM_WORLD.barrier()
+    remove_mpi_files()
     if MPI.COMM_WORLD.rank == int(sys.argv[1]):
         os.write(1, f"it is {os.getpid()}\\n".encode())
         exec(sys.argv[2])

@@ -110,3 +110,4 @@ class Split:
 
 
 Views: TypeAlias = Pair | Split
+Stage: TypeAlias = Callable[..., None]

@@ -17,7 +17,7 @@ import torch
 
 from labkit.mpi.collectives import mapped
 from labkit.mpi.collectives.exchanged import Exchange
-from labkit.mpi.collectives.pieces import Pair, Split, Views
+from labkit.mpi.collectives.pieces import Pair, Split, Stage, Views
 from labkit.mpi.wire import steps
 from labkit.mpi.wire.parts import PAUSE, Local, Part, Plan, Step
 from labkit.mpi.wire.runtime import MPI
@@ -27,7 +27,7 @@ EXCHANGED = 1 << 18  # bytes of a piece where there are two ranks, which wait fo
 PLACE = 1 << 20  # bytes of a rank's share in one round of other verbs
 AHEAD = 4  # rounds that may be under way
 AT_LEAST = 1 << 19  # bytes: below this two barriers cost more than the copies save
-AT_MOST = 16  # ranks: each has PIECE bytes of memory
+AT_MOST = 16  # ranks: each has PIECE and AHEAD * PLACE bytes of memory
 POSSIBLE = hasattr(os, "memfd_create") and platform.machine() in ("x86_64", "AMD64")
 """Other processors show a rank's stores to the others in another order, and Python has no fence."""
 
@@ -45,7 +45,7 @@ _DTYPES = (
 
 
 class _Mapping(Enum):
-    UNTRIED = "the ranks meet in it at their first large all_reduce"
+    UNTRIED = "the ranks meet in it at their first large collective"
     DONE = "all have mapped it"
     IMPOSSIBLE = "some rank cannot"
 
@@ -108,11 +108,16 @@ class SharedMemory:
         kind, nbytes = (Pair, EXCHANGED) if self.size == 2 else (Split, PIECE)
         for piece in flat.unsafe_split(nbytes // flat.itemsize):  # autograd is not to know, and need not
             room = self.views_of(kind, piece)
-            first, *others = room.stages
-            yield Local(first, room, piece, op)
-            for stage in others:
-                yield from self.meet(at_once)
-                yield Local(stage, room, piece, op)
+            *before, last = room.stages
+            for stage in before:
+                yield Local(self._come_after, stage, room, piece, op)
+                yield from self.reached(self.others, MEETING, self.meetings, at_once)
+            yield Local(last, room, piece, op)
+
+    def _come_after(self, stage: Stage, room: Views, piece: torch.Tensor, op: str) -> None:
+        stage(room, piece, op)
+        self.meetings += 1
+        self.numbers[self.rank * LINE + MEETING] = self.meetings
 
     def exchange(self, part: Exchange, at_once: bool) -> Plan:
         """Give and take, round after round.
@@ -145,15 +150,6 @@ class SharedMemory:
     def _room(self, part: Exchange, round_: int, length: int) -> torch.Tensor:
         numbers = self.rooms[round_ % AHEAD].view(part.dtype)
         return numbers[: part.places * length].view(part.places, length)
-
-    def meet(self, at_once: bool) -> Plan:
-        """Parts that are done when all ranks have come to the same meeting."""
-        self.meetings += 1
-        yield Local(self._come)
-        yield from self.reached(self.others, MEETING, self.meetings, at_once)
-
-    def _come(self) -> None:
-        self.numbers[self.rank * LINE + MEETING] = self.meetings
 
     def reached(self, ranks: Sequence[int], which: int, count: int, at_once: bool) -> Plan:
         """Parts that are done when these ranks have counted as far as that."""
