@@ -82,12 +82,8 @@ PERTURBED_WEIGHTS = replace(NOTEBOOKS, name="perturbed weights", minutes=25, env
 AVX2 = replace(NOTEBOOKS, name="AVX2", minutes=25, environment={"ATEN_CPU_CAPABILITY": "avx2"})
 ONE_THREAD = replace(NOTEBOOKS, name="one thread", minutes=25, environment={"OMP_NUM_THREADS": "1"})
 OTHER_ARITHMETICS = (PERTURBED_WEIGHTS, AVX2, ONE_THREAD)
-ANSWERS = ("tests/exercises", "tests/algorithms")
-NOT_ANSWERS = tuple(f"--ignore={path}" for path in ANSWERS)
-ON_RANKS = f"ranks and {EVERYWHERE}"
-RANKS = Part("ranks", 20, pytest(*UNIT, "--ignore=tests/lab", *NOT_ANSWERS, "-m", ON_RANKS))
-LAB = Part("lab", 15, pytest("tests/lab", "-m", ON_RANKS))
-ANSWERED = Part("answers", 15, pytest(*ANSWERS, "-m", ON_RANKS))
+LAB = Part("lab", 15, pytest("tests/lab", "-m", f"ranks and {EVERYWHERE}"))
+RANKS = Part("ranks", 20, pytest(*UNIT, "--ignore=tests/lab", "-m", f"ranks and {EVERYWHERE}"))
 TIMED = Part("timed", 5, pytest("tests", "-m", "timed and not slow"))
 MPI = Part("mpi", 12, pytest("tests/mpi", "-m", EVERYWHERE))
 FAULTS = Part("faults", 10, pytest("tests/faults", "-s", "-m", EVERYWHERE))
@@ -105,7 +101,8 @@ FUZZ = "tests/faults/test_fuzz.py"
 NO_FUZZ = f"--ignore={FUZZ}"
 
 # What takes long, in four: what compares no measured times, answers, the backend, and lessons, which do.
-ELSEWHERE_SLOW = (*NOT_ANSWERS, "--ignore=tests/mpi", "--ignore=tests/notebooks")
+ANSWERS = ("tests/exercises", "tests/algorithms")
+ELSEWHERE_SLOW = (f"--ignore={path}" for path in (*ANSWERS, "tests/mpi", "tests/notebooks"))
 NOT_TIMED = "slow and not timed and not nightly"
 SLOW = Part("slow", 40, pytest("tests", *ELSEWHERE_SLOW, NO_FUZZ, "-m", NOT_TIMED))
 SLOW_ANSWERS = Part("slow answers", 35, pytest(*ANSWERS, "-m", NOT_TIMED))
@@ -134,10 +131,10 @@ def in_turn(*parts: Part) -> tuple[Stage, ...]:
 
 PARTS: dict[str, tuple[Stage, ...]] = {
     "quick": ((LINT, (PURE,)),),
-    # Ranks wait for each other most of the time, so two cores bear four tests at once; but what compares
+    # Ranks wait for each other most of the time, so two cores bear three tests at once; but what compares
     # measured times, as lessons do, has them to itself.
     "test": (
-        ((RANKS, FAULTS), (LAB,), (lessons(timed=False), ANSWERED), (*LINT, PURE, MPI)),
+        ((RANKS,), (LAB, lessons(timed=False)), (*LINT, PURE, MPI, FAULTS)),
         *in_turn(TIMED, lessons(timed=True)),
     ),
     "test-all": (
@@ -163,7 +160,6 @@ PARTS: dict[str, tuple[Stage, ...]] = {
     "coverage": in_turn(
         measured(PURE, 10),
         measured(RANKS, 25),
-        measured(ANSWERED, 20),
         measured(LAB, 20),
         measured(MPI, 15),
         measured(FAULTS, 15),
