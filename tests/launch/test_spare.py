@@ -71,7 +71,7 @@ def test_preparation_stands_still_while_a_cell_runs(lab):
 
 
 def test_new_ranks_are_the_spare_ones_and_work(lab):
-    first = [r.pid for r in lab.ranks]
+    first = [r.process() for r in lab.ranks]
     wait_until(lab.spare.is_ready)
     prepared = spares(lab)
     assert stopped(prepared), "they wait, and take no time"
@@ -85,7 +85,7 @@ def test_new_ranks_are_the_spare_ones_and_work(lab):
     lab.restart()
     assert {r.pid for r in lab.ranks} == made
     assert run(lab, "x = torch.ones(1)\ndist.all_reduce(x)\nint(x), rank") == ["(2, 0)", "(2, 1)"]
-    assert not any(map(psutil.pid_exists, first))
+    assert not any(map(processes.is_alive, first))
     assert lab.spare._order.folder != lab._engines.folder, "and the next are being prepared"
     lab.ranks[0].process().kill()
     with pytest.raises(LabError, match=r"rank 0 .* died: .*[Kk]illed"):
