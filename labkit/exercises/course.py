@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from dataclasses import dataclass
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -19,10 +20,10 @@ from pathlib import Path
 from labkit import LabError
 from labkit.exercises.describe import Lesson
 
-try:
+if sys.version_info >= (3, 11):
     import tomllib
-except ModuleNotFoundError:  # Python 3.10, where JupyterLab brings it
-    import tomli as tomllib  # type: ignore[import-not-found, no-redef]
+else:
+    import tomli as tomllib  # JupyterLab brings it there
 
 COURSE = "LABKIT_COURSE"
 """Where the course's file is, for every process of a lab."""

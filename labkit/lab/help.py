@@ -129,7 +129,11 @@ def words(texts: Iterable[str], typed: str) -> tuple[str, dict[str, str]]:
 
 def _result(fragment: str, found: dict[str, str], alone: bool | set[str] = True) -> SimpleMatcherResult:
     completions = [SimpleCompletion(text=text, type=kind or None) for text, kind in found.items()]
-    return {"completions": completions, "matched_fragment": fragment, "suppress": alone}
+    about: SimpleMatcherResult = {
+        "completions": completions, "matched_fragment": fragment, "suppress": alone, "do_not_suppress": set(),
+        "ordered": False,
+    }  # fmt: skip
+    return about
 
 
 def install(cells: Cells) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import torch.distributed as dist
 
@@ -19,6 +19,8 @@ from labkit.mpi.wire.runtime import MPI
 from labkit.mpi.work import Receive, Work
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from labkit.mpi.world import Pair, World
 
 

@@ -18,7 +18,8 @@ def units(events: Sequence[Event]) -> list[list[Event]]:
     for event in events:
         if event.verb in MESSAGE and len(event.peers) == 1:
             pair = (event.rank, *event.peers) if event.verb == "send" else (*event.peers, event.rank)
-            found[("message", *pair, event.tag, event.sequence)].append(event)
+            message = "message", *pair, event.tag, event.sequence
+            found[message].append(event)
         elif event.verb != COMPUTE and event.verb not in MESSAGE:
             found[event.group, event.peers, event.sequence].append(event)
     return list(found.values())

@@ -76,7 +76,8 @@ def _collectives(operations: list[Operation]) -> Iterator[Meeting]:
     for one in operations:
         key = one.group, one.ranks, one.sequence
         times[one.rank, key] += 1
-        found[(*key, times[one.rank, key])].append(one)
+        turn = *key, times[one.rank, key]
+        found[turn].append(one)
     counts: Counter[tuple] = Counter()
     for together in sorted(found.values(), key=lambda each: min(one.start.at for one in each)):
         members = together[0].group, together[0].ranks

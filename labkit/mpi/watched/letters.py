@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from labkit.mpi.watched import contents
 from labkit.mpi.watched.contents import OBJECT
@@ -12,6 +12,8 @@ from labkit.mpi.watched.operation import Here, Operation
 from labkit.mpi.wire.runtime import MPI
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from labkit.mpi.watched.communicators import Comm
 
 _TEST, _GET_STATUS, _WAIT = MPI.Request.Test, MPI.Request.Get_status, MPI.Request.Wait
