@@ -332,6 +332,16 @@ def test_roots_that_differ_end_in_a_verdict_though_nobody_checks(unchecked, shel
     next_cells_are_right(shell, unchecked, ranks_kept=False)
 
 
+@pytest.mark.slow
+@pytest.mark.ranks
+def test_large_tensors_are_right_after_lengths_that_differed_and_nobody_checked(unchecked, shell):
+    run(shell, unchecked, "dist.broadcast(torch.ones(1_000_000 // (1 + rank)), src=rank)")
+    code = "x = torch.full((2_000_000,), 1.0 + rank)\ndist.broadcast(x, src={})\nx.sum().item()"
+    for root in (0, 1, 1, 0):
+        assert run(shell, unchecked, code.format(root)).endswith(f"{2e6 * (1 + root)}")
+    next_cells_are_right(shell, unchecked)
+
+
 def test_words():
     ended = Leftover(0, "all_reduce", "line 1: w", "")
     message = Leftover(1, "isend to rank 0", "line 1: w", "")

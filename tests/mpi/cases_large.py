@@ -5,14 +5,15 @@ import torch
 import torch.distributed as dist
 
 from labkit import LabError
+from labkit.mpi.collectives.shared_memory import AHEAD, PLACE
 
 from .cases_interrupt import HELD_UP, interrupted
 from .table import case
 from .world import COMPLEX, FLOATS, INTS, World, equal, fold
 
 Op = dist.ReduceOp
-PLACE = 1 << 18  # bytes, as labkit.mpi.collectives.shared_memory has for a rank
-SIZES = (PLACE // 2, 3 * PLACE // 4 + 1, PLACE + 77)  # elements of float32: whole rounds, and some more
+ROUND = PLACE // 4  # elements of float32
+SIZES = (ROUND // 2, ROUND, ROUND + 1, (AHEAD + 1) * ROUND + 77)
 
 
 def broadcast(w: World, n: int, root: int = 0, dtype: torch.dtype = torch.float32) -> None:
@@ -78,30 +79,30 @@ def every_verb_in_every_size(w):
 def from_and_to_every_root(w):
     for verb in broadcast, reduce, gather, scatter:
         for root in range(w.size):
-            verb(w, PLACE, root)
+            verb(w, ROUND, root)
 
 
 @case(gloo=False)
 def every_dtype_is_moved(w):
     for verb in broadcast, all_gather, gather, scatter, all_to_all:
         for dtype in (*FLOATS, *INTS, torch.bool, *COMPLEX):
-            verb(w, PLACE * 2 + 3, dtype=dtype)
+            verb(w, ROUND * 2 + 3, dtype=dtype)
 
 
 @case(gloo=False)
 def other_operations_and_dtypes(w):
     for verb in reduce, reduce_scatter:
         for dtype in FLOATS:
-            verb(w, PLACE, dtype=dtype)
+            verb(w, ROUND, dtype=dtype)
         for op, reference in ((Op.MIN, torch.minimum), (Op.MAX, torch.maximum)):
-            verb(w, PLACE, dtype=torch.int64, op=op, reference=reference)
-        verb(w, PLACE * 2, dtype=torch.uint8, op=Op.BXOR, reference=torch.bitwise_xor)
+            verb(w, ROUND, dtype=torch.int64, op=op, reference=reference)
+        verb(w, ROUND * 2, dtype=torch.uint8, op=Op.BXOR, reference=torch.bitwise_xor)
 
 
 @case(gloo=False)
 def averages_are_divided_once(w):
-    values = w.all(w.size, PLACE)
-    out, t = torch.empty(PLACE), values[w.rank].clone()
+    values = w.all(w.size, ROUND)
+    out, t = torch.empty(ROUND), values[w.rank].clone()
     dist.reduce_scatter_tensor(out, t.view(-1), Op.AVG)
     equal(out, fold(torch.add, values)[w.rank] / w.size)
     dist.reduce(t, 0, Op.AVG)
@@ -110,11 +111,11 @@ def averages_are_divided_once(w):
 
 @case(gloo=False)
 def what_a_dtype_does_not_allow_is_refused(w):
-    t = torch.zeros(PLACE)
+    t = torch.zeros(ROUND)
     with pytest.raises(LabError, match="BXOR"):
         dist.reduce(t, 0, Op.BXOR)
     with pytest.raises(LabError, match="BXOR"):
-        dist.reduce_scatter_tensor(torch.zeros(PLACE // w.size), t[: PLACE // w.size * w.size], Op.BXOR)
+        dist.reduce_scatter_tensor(torch.zeros(ROUND // w.size), t[: ROUND // w.size * w.size], Op.BXOR)
 
 
 @case(gloo=False)
@@ -155,7 +156,7 @@ def other_dimensions_of_the_same_numbers(w):
 
 @case(gloo=False)
 def lists_of_several_lengths(w):
-    lengths = [PLACE // 2 * (rank + 1) + rank for rank in range(w.size)]
+    lengths = [ROUND // 2 * (rank + 1) + rank for rank in range(w.size)]
     values = [w.data(rank, n) for rank, n in enumerate(lengths)]
     out = [torch.zeros(n) for n in lengths]
     dist.all_gather(out, values[w.rank])
@@ -169,21 +170,21 @@ def lists_of_several_lengths(w):
 
 @case()
 def lists_of_one_length(w):
-    of_ranks = [w.all(PLACE, salt=giver) for giver in range(w.size)]
-    summed = torch.zeros(PLACE)
+    of_ranks = [w.all(ROUND, salt=giver) for giver in range(w.size)]
+    summed = torch.zeros(ROUND)
     dist.reduce_scatter(summed, of_ranks[w.rank])
     equal(summed, fold(torch.add, [given[w.rank] for given in of_ranks]))
 
 
 @case(gloo=False)
 def a_tensor_that_is_part_of_what_it_goes_to(w):
-    values = w.all(PLACE)
+    values = w.all(ROUND)
     for place in w.rank, w.next:  # FSDP2 has its own there
-        whole = torch.zeros(w.size, PLACE)
+        whole = torch.zeros(w.size, ROUND)
         whole[place] = values[w.rank]
         dist.all_gather_into_tensor(whole, whole[place])
         equal(whole, torch.stack(values))
-    given = w.all(w.size, PLACE, salt="wide")
+    given = w.all(w.size, ROUND, salt="wide")
     for place in w.rank, w.next:  # and FSDP writes into what it gave
         mine, expected = given[w.rank].clone(), given[w.rank].clone()
         expected[place] = fold(torch.add, given)[w.rank]
@@ -194,7 +195,7 @@ def a_tensor_that_is_part_of_what_it_goes_to(w):
 @case(gloo=False)
 def large_and_small_to_some_of_them(w):
     def length(giver: int, taker: int) -> int:
-        return (0, 5, PLACE // 4, PLACE + 1)[(giver + 2 * taker) % 4]
+        return (0, 5, ROUND // 4, ROUND + 1)[(giver + 2 * taker) % 4]
 
     def given(giver: int, taker: int) -> torch.Tensor:
         return w.data(giver, length(giver, taker), 2, salt=taker)
@@ -214,7 +215,7 @@ def large_and_small_to_some_of_them(w):
 
 @case()
 def all_verbs_under_way_waited_for_in_reverse(w):
-    n = PLACE
+    n = ROUND
     values, wide = w.all(n), w.all(w.size, n, salt="wide")
     last = w.size - 1
     sent, reduced, summed = (values[w.rank].clone() for _ in range(3))
@@ -259,10 +260,10 @@ def two_groups_in_turn(w):
 
 @case(gloo=False, checked=False)
 def other_lengths_than_the_others_are_refused(w):
-    out = [torch.zeros(PLACE + rank) for rank in range(w.size)] if w.rank == 0 else None
+    out = [torch.zeros(ROUND + rank) for rank in range(w.size)] if w.rank == 0 else None
     if w.rank == 0:
-        with pytest.raises(LabError, match=f"numbers for rank 1 of {PLACE + 1}"):
-            dist.gather(torch.zeros(PLACE), out, 0)
+        with pytest.raises(LabError, match=f"numbers for rank 1 of {ROUND + 1}"):
+            dist.gather(torch.zeros(ROUND), out, 0)
     dist.barrier(dist.new_group(backend="gloo"))
 
 
@@ -270,15 +271,15 @@ def other_lengths_than_the_others_are_refused(w):
 def an_interrupt_leaves_no_piece_behind(w):
     alone = torch.empty(1)
     for round_, verb in enumerate(VERBS):
-        verb(w, PLACE)  # the memory is there
+        verb(w, ROUND)  # the memory is there
 
         def block(verb=verb):
             if w.rank == w.size - 1:
                 dist.recv(alone, 0, tag=98)
             else:
-                verb(w, PLACE)
+                verb(w, ROUND)
                 dist.barrier()  # who only gives may be ahead of the others
 
         took = interrupted(w, block, meet=f"{round_}")
         assert took < HELD_UP, took
-        verb(w, PLACE)
+        verb(w, ROUND)

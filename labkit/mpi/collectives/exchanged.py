@@ -30,13 +30,15 @@ class Sum:
 @dataclass(frozen=True)
 class Exchange:
     """One rank's part. `places` and `longest` are the same on all ranks: how many places there are, and the
-    length of the longest tensor that any rank gives. It takes what the ranks `sources` give, if any.
+    length of the longest tensor that any rank gives. It takes what the ranks `sources` give, if any; `takers`
+    take what it gives.
     """
 
     places: int
     longest: int
     dtype: torch.dtype = torch.uint8
     sources: Sequence[int] = ()
+    takers: Sequence[int] = ()
     gives: Sequence[Placed] = ()
     takes: Sequence[Placed] = ()
     sums: Sequence[Sum] = ()

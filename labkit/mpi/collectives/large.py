@@ -24,7 +24,9 @@ TAG = (1 << 14) + 2
 def broadcast(tensor: torch.Tensor, root: int, memory: SharedMemory, at_once: bool) -> Plan:
     if memory.rank == root:
         given = as_bytes((yield from readable(tensor)))
-        yield from memory.exchange(Exchange(1, given.numel(), gives=[(0, given)]), at_once)
+        yield from memory.exchange(
+            Exchange(1, given.numel(), takers=memory.others, gives=[(0, given)]), at_once
+        )
         return
     taken, back = dense(tensor, read=False)
     yield from memory.exchange(
@@ -38,7 +40,7 @@ def reduce(tensor: torch.Tensor, op: str, root: int, memory: SharedMemory, at_on
     given = yield from readable(tensor)
     flat, dtype = given.detach().view(-1), given.dtype
     if memory.rank != root:
-        part = Exchange(memory.size, flat.numel(), dtype, gives=[(memory.rank, flat)])
+        part = Exchange(memory.size, flat.numel(), dtype, takers=[root], gives=[(memory.rank, flat)])
         yield from memory.exchange(part, at_once)
         return
     others = memory.others
@@ -62,6 +64,7 @@ def all_gather(
         places=memory.size,
         longest=max(target.numel() for _, target in places),
         sources=memory.others,
+        takers=memory.others,
         gives=[(memory.rank, given)],
         # The own one from there, too, where it is in the cache.
         takes=[place for place in places if not own or place[0] != memory.rank],
@@ -76,7 +79,7 @@ def gather(
 ) -> Plan:
     if memory.rank != root:
         given = as_bytes((yield from readable(source)))
-        part = Exchange(memory.size, given.numel(), gives=[(memory.rank, given)])
+        part = Exchange(memory.size, given.numel(), takers=[root], gives=[(memory.rank, given)])
         yield from memory.exchange(part, at_once)
         return
     _fitting("gather", targets, source)
@@ -104,7 +107,9 @@ def scatter(
     for rank, source in enumerate(sources):
         if rank != root:
             gives.append((rank, as_bytes((yield from readable(source)))))
-    yield from memory.exchange(Exchange(memory.size, target.nbytes, gives=gives), at_once)
+    yield from memory.exchange(
+        Exchange(memory.size, target.nbytes, takers=memory.others, gives=gives), at_once
+    )
     yield _own(sources[root], target)
 
 
@@ -127,6 +132,7 @@ def reduce_scatter(
         longest=flat.numel(),
         dtype=flat.dtype,
         sources=memory.others,
+        takers=memory.others,
         gives=[(me * size + rank, source) for rank, source in enumerate(given) if rank != me],
         sums=[Sum(flat, given[me], [rank * size + me for rank in memory.others], op)],
     )

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from enum import Enum
+from typing import NamedTuple
 
 import torch
 
@@ -26,6 +27,7 @@ PIECE = 1 << 20  # bytes: smaller ones wait more often, larger ones leave the ca
 EXCHANGED = 1 << 18  # bytes of a piece where there are two ranks, which wait for each other half as often
 PLACE = 1 << 20  # bytes of a rank's share in one round of other verbs
 AHEAD = 4  # rounds that may be under way
+ROUNDS = 1 << 32  # more than any exchange has
 AT_LEAST = 1 << 19  # bytes: below this two barriers cost more than the copies save
 AT_MOST = 16  # ranks: each has PIECE and AHEAD * PLACE bytes of memory
 POSSIBLE = hasattr(os, "memfd_create") and platform.machine() in ("x86_64", "AMD64")
@@ -33,7 +35,9 @@ POSSIBLE = hasattr(os, "memfd_create") and platform.machine() in ("x86_64", "AMD
 
 CACHE_LINE = 64  # bytes
 LINE = CACHE_LINE // 8  # numbers in one: each rank's numbers have one of their own
-MEETING, GIVEN, TAKEN = range(3)  # they count: meetings it came to, rounds in which it gave, and took
+MEETING, GIVEN, TAKEN = range(3)
+"""A rank's numbers: how many meetings it came to, the last round in which it gave, and that in which it took."""
+
 LOOKS = 200  # as many as a rank that came at the same time needs, on the same core too
 VIEWS = 64  # kept; each is a few small objects
 HEAD = 4096  # bytes: a token, and from half of it on the numbers
@@ -54,7 +58,8 @@ class SharedMemory:
     """Memory of one group, mapped by its ranks at their first large collective.
 
     `bytes` is [size + 1, PIECE], the last for what was reduced; `rooms` is [AHEAD, size * PLACE], for the
-    rounds of other verbs than all_reduce. `numbers` has those of all ranks.
+    rounds of other verbs than all_reduce; `used` has the number of each room's last round; `numbers` has
+    those of all ranks.
     """
 
     bytes: torch.Tensor
@@ -65,7 +70,8 @@ class SharedMemory:
         self.rank, self.size = rank, size
         self.mapping = _Mapping.UNTRIED
         self.others = [other for other in range(size) if other != rank]
-        self.meetings, self.pieces, self.rounds = 0, 0, 0
+        self.meetings, self.pieces, self.exchanges = 0, 0, 0
+        self.used = [0] * AHEAD
         self.views: dict[tuple[int, torch.dtype, int], Views] = {}
 
     def open(self, nbytes: int, reduced: torch.dtype | None = None) -> Generator[Part, None, bool]:
@@ -117,39 +123,50 @@ class SharedMemory:
     def _come_after(self, stage: Stage, room: Views, piece: torch.Tensor, op: str) -> None:
         stage(room, piece, op)
         self.meetings += 1
-        self.numbers[self.rank * LINE + MEETING] = self.meetings
+        self._count(MEETING, self.meetings)
 
     def exchange(self, part: Exchange, at_once: bool) -> Plan:
         """Give and take, round after round.
 
-        Nobody writes into the room of a round before all others have taken what was in it `AHEAD` rounds ago.
+        Nobody writes into a room before what was in it is taken: that of an earlier round, by the takers of
+        this exchange; that of an earlier exchange, by all, who count as far as its end when they leave it. So
+        a wrong program in which an exchange is longer on one rank than on another leaves the next one right.
         """
+        self.exchanges += 1
+        first = self.exchanges * ROUNDS
+        rounds = list(self._rounds(part, first))
+        behind = AHEAD - 1 if part.gives and part.sources else 0
+        for turn in range(len(rounds) + behind):
+            if part.gives and turn < len(rounds):
+                one = rounds[turn]
+                who = part.takers if one.before > first else self.others
+                yield from self.reached(who, TAKEN, one.before, at_once)
+                yield Local(self._give, part, one)
+            if part.sources and turn >= behind:
+                one = rounds[turn - behind]
+                yield from self.reached(part.sources, GIVEN, one.number, at_once)
+                yield Local(self._take, part, one)
+        yield Local(self._count, TAKEN, first + ROUNDS)
+
+    def _rounds(self, part: Exchange, first: int) -> Iterator[_Round]:
         nbytes = min(PLACE, self.size * PLACE // part.places) // CACHE_LINE * CACHE_LINE
         length = nbytes // part.dtype.itemsize
-        starts = range(0, part.longest, length)
-        first, self.rounds = self.rounds, self.rounds + len(starts)
-        behind = AHEAD - 1 if part.gives and part.sources else 0
-        for turn in range(len(starts) + behind):
-            if part.gives and turn < len(starts):
-                yield from self.reached(self.others, TAKEN, first + turn + 1 - AHEAD, at_once)
-                yield Local(self._give, part, first + turn, length, starts[turn])
-            if part.sources and turn >= behind:
-                yield from self.reached(part.sources, GIVEN, first + turn + 1 - behind, at_once)
-                yield Local(self._take, part, first + turn - behind, length, starts[turn - behind])
+        for turn, start in enumerate(range(0, part.longest, length)):
+            number, room = first + turn + 1, (self.exchanges + turn) % AHEAD
+            places = self.rooms[room].view(part.dtype)[: part.places * length].view(part.places, length)
+            yield _Round(number, self.used[room], places, start)
+            self.used[room] = number
 
-    def _give(self, part: Exchange, round_: int, length: int, start: int) -> None:
-        part.give(self._room(part, round_, length), start)
-        self.numbers[self.rank * LINE + GIVEN] = round_ + 1
-        if not part.sources:
-            self.numbers[self.rank * LINE + TAKEN] = round_ + 1
+    def _give(self, part: Exchange, one: _Round) -> None:
+        part.give(one.room, one.start)
+        self._count(GIVEN, one.number)
 
-    def _take(self, part: Exchange, round_: int, length: int, start: int) -> None:
-        part.take(self._room(part, round_, length), start)
-        self.numbers[self.rank * LINE + TAKEN] = round_ + 1
+    def _take(self, part: Exchange, one: _Round) -> None:
+        part.take(one.room, one.start)
+        self._count(TAKEN, one.number)
 
-    def _room(self, part: Exchange, round_: int, length: int) -> torch.Tensor:
-        numbers = self.rooms[round_ % AHEAD].view(part.dtype)
-        return numbers[: part.places * length].view(part.places, length)
+    def _count(self, which: int, number: int) -> None:
+        self.numbers[self.rank * LINE + which] = number
 
     def reached(self, ranks: Sequence[int], which: int, count: int, at_once: bool) -> Plan:
         """Parts that are done when these ranks have counted as far as that."""
@@ -170,6 +187,15 @@ class SharedMemory:
             memory = self.bytes[:, start : start + piece.nbytes].view(piece.dtype)
             self.views[key] = kind.of(memory, self.rank)
         return self.views[key]
+
+
+class _Round(NamedTuple):
+    """Its room is [places, n], for slices that begin at `start`; `before`: the last round that had it."""
+
+    number: int
+    before: int
+    room: torch.Tensor
+    start: int
 
 
 class _Others:
