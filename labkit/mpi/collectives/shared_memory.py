@@ -36,7 +36,7 @@ POSSIBLE = hasattr(os, "memfd_create") and platform.machine() in ("x86_64", "AMD
 CACHE_LINE = 64  # bytes
 LINE = CACHE_LINE // 8  # numbers in one: each rank's numbers have one of their own
 MEETING, GIVEN, TAKEN = range(3)
-"""A rank's numbers: how many meetings it came to, the last round in which it gave, and that in which it took."""
+"""A rank's numbers: of meetings it came to, of its last round of giving, and of its last of taking."""
 
 LOOKS = 200  # as many as a rank that came at the same time needs, on the same core too
 VIEWS = 64  # kept; each is a few small objects
