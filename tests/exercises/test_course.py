@@ -17,6 +17,7 @@ from labkit.exercises.catalogue import LABKITS, LESSONS
 from labkit.exercises.submission import ENDING
 
 EXAMPLE = Path(__file__).parents[2] / "notebooks" / "course" / "course.toml"
+OWN = EXAMPLE.with_name("30_weigh_the_shards.ipynb")
 
 
 @pytest.fixture
@@ -89,6 +90,13 @@ def test_what_makes_no_lesson(mine, old, new, wrong):
         course.read(mine).lessons(LABKITS)
 
 
+def test_the_lesson_of_one_s_own_is_stored_as_executed():
+    code = [cell for cell in nbformat.read(OWN, as_version=4).cells if cell.cell_type == "code"]
+    counts = [cell.execution_count for cell in code]
+    fix = "run: python tests/notebooks/refresh.py notebooks/course/30*.ipynb"
+    assert counts == list(range(1, len(code) + 1)), fix
+
+
 RUN = """
 import sys
 import nbformat
@@ -99,20 +107,27 @@ nbformat.write(notebook, sys.argv[1])
 """
 
 
-def run(notebook: Path, mine: Path) -> str:
-    """What its cells say, run as in a JupyterLab of that course."""
+def in_course(mine: Path, *command: str) -> str:
+    """What Python prints that runs as in a JupyterLab of that course."""
     environment = os.environ | course.read(mine).environment() | {"LABKIT_PROGRESS": str(mine.parent)}
     environment.pop("PYTEST_CURRENT_TEST", None)
-    command = [sys.executable, "-c", RUN, str(notebook)]
-    told = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=170)
-    assert told.returncode == 0, told.stderr[-3000:]
+    told = subprocess.run(
+        [sys.executable, *command], env=environment, capture_output=True, text=True, timeout=170
+    )
+    assert told.returncode == 0, told.stdout + told.stderr[-3000:]
+    return told.stdout
+
+
+def run(notebook: Path, mine: Path) -> str:
+    """What its cells say, run as in a JupyterLab of that course."""
+    in_course(mine, "-c", RUN, str(notebook))
     return "".join(str(cell.get("outputs", "")) for cell in nbformat.read(notebook, as_version=4).cells)
 
 
 @pytest.mark.ranks
 @pytest.mark.slow
 def test_the_lesson_of_one_s_own_runs_and_its_exercise_is_judged_and_handed_in(mine, monkeypatch):
-    notebook = mine.with_name("30_weigh_the_shards.ipynb")
+    notebook = mine.with_name(OWN.name)
     (exercise,) = course.read(mine).lessons(LABKITS)[-1].exercises
     text = nbformat.read(notebook, as_version=4)
     stub = next(cell for cell in text.cells if "def weighted_mean" in cell.source)
@@ -126,6 +141,16 @@ def test_the_lesson_of_one_s_own_runs_and_its_exercise_is_judged_and_handed_in(m
     handed = submission.collected("Ada").answers["weighted_mean"]
     assert handed.solved and handed.told.startswith("solved: ")
     assert handed.source == exercise.solution.rstrip()
+
+
+@pytest.mark.ranks
+@pytest.mark.slow
+def test_the_lesson_of_one_s_own_says_what_is_stored(mine):
+    """Every one of its cells, and nothing that is not compared but what is tagged so."""
+    cells = sum(cell.cell_type == "code" for cell in nbformat.read(OWN, as_version=4).cells)
+    options = ("--nbval", "--nbval-cell-timeout=120", "-p", "no:cacheprovider")
+    said = in_course(mine, "-m", "pytest", *options, str(mine.with_name(OWN.name)))
+    assert f"{cells} passed" in said
 
 
 @pytest.mark.ranks

@@ -15,8 +15,13 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 
+from labkit.exercises import course
+
 
 def refresh(path: Path) -> None:
+    """Execute it, as part of its course if it lies beside one."""
+    described = path.with_name("course.toml")
+    of_course = course.read(described).environment() if described.exists() else {}
     notebook = nbformat.read(path, as_version=4)
     NotebookClient(
         notebook,
@@ -26,7 +31,7 @@ def refresh(path: Path) -> None:
         record_timing=False,
         store_widget_state=False,
         resources={"metadata": {"path": str(path.parent)}},
-    ).execute()
+    ).execute(env=os.environ | of_course)
     tidy(notebook)
     nbformat.write(notebook, path)
 
