@@ -11,13 +11,14 @@ import torch.distributed as dist
 import labkit.mpi
 from labkit.commands.bench.calls import Call, torch_call
 from labkit.commands.bench.plan import TracePlan, calls
+from labkit.commands.bench.recording import STATES
 from labkit.commands.bench.worker import measure
 
 BATCH = 5  # times as many calls as elsewhere, so that Python's garbage collector meets the records
 
 
 class Groups:
-    """One group that records, on or off, and one that has no code for it; all ranks switch together."""
+    """One group that records, on or off, and two that have no code for it; all ranks switch together."""
 
     def __init__(self) -> None:
         labkit.mpi.init()
@@ -26,19 +27,21 @@ class Groups:
         from labkit.commands.bench import unrecorded
 
         self.comm = MPI.COMM_WORLD.Dup()
-        self.hooked, self.plain = dist.group.WORLD, dist.new_group()
-        # A class of its own: if another's changed, Python would forget how it runs that one fast.
-        self.plain.__class__ = unrecorded.Group
+        self.hooked = dist.group.WORLD
+        self.plain = {"without": dist.new_group(), "history": dist.new_group()}
+        # Classes of their own: if another's changed, Python would forget how it runs that one fast.
+        self.plain["without"].__class__ = unrecorded.Group
+        self.plain["history"].__class__ = unrecorded.RememberingGroup
 
     def switch(self, name: str) -> None:
-        """Let a "without", "off" or "on" begin."""
+        """Let one of STATES begin."""
         from labkit.mpi.record import record
 
         self.comm.Barrier()
         record.records = [] if name == "on" else None
 
     def call(self, nbytes: int, name: str) -> Call:
-        return torch_call("all_reduce", nbytes, self.plain if name == "without" else self.hooked)
+        return torch_call("all_reduce", nbytes, self.plain.get(name, self.hooked))
 
 
 def main(path: str, output: str) -> None:
@@ -53,7 +56,7 @@ def main(path: str, output: str) -> None:
             existing().checked = checked
             seconds = measure(
                 groups,
-                ("without", "off", "on"),
+                STATES,
                 partial(groups.call, nbytes),
                 BATCH * calls(nbytes),
                 plan.rounds,

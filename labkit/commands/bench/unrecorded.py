@@ -1,7 +1,7 @@
 """The way of a collective to MPI, written out with no code that records: what recording is held against.
 
-Nor does it remember its last calls, which the other does even when no trace is on. A test holds that it calls
-the same functions in the same order as the group that can record.
+It exists without the history of the last calls, which labkit's own group keeps even when no trace is on, and
+with it. A test holds that it calls the same functions in the same order as the group that can record.
 """
 
 from collections.abc import Sequence
@@ -17,6 +17,7 @@ from labkit.mpi.hazards.watch import watch
 from labkit.mpi.messages import slow_link
 from labkit.mpi.process_group import MPIProcessGroup
 from labkit.mpi.progress import progress
+from labkit.mpi.record.history import remember
 from labkit.mpi.record.position import position_above
 from labkit.mpi.repair.agreement import Agreement
 from labkit.mpi.wire.parts import Plan
@@ -26,9 +27,13 @@ from labkit.mpi.wire.waiting import wait_until
 class Work(work.Work):
     """Notes neither when its caller begins to wait nor when it is over."""
 
+    group: "Group"
+
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:
         if self.watch is not None:
             self.watch.end()
+        if self.group.remembers:
+            remember(self.call)
         if not self.done:
             seconds = timeout.total_seconds()
             if seconds <= 0:
@@ -48,6 +53,8 @@ class Work(work.Work):
 
 class Group(MPIProcessGroup):
     """Its collectives are never looked up nor kept."""
+
+    remembers = False
 
     def begin(
         self,
@@ -71,6 +78,8 @@ class Group(MPIProcessGroup):
         call.sequence = self.sequence
         begun = Work(self, call, plan, results, window)
         with progress:
+            if self.remembers:
+                remember(call)
             if self.world.checked:
                 call.where = call.where or position_above(*COLLECTIVE)
                 begun.agreement = Agreement(self.side, call, *blocks)
@@ -81,3 +90,9 @@ class Group(MPIProcessGroup):
         if self.world.checked and getattr(opts, "asyncOp", False):
             watch(begun, tensors if reads is None else reads, results)
         return begun
+
+
+class RememberingGroup(Group):
+    """Its collectives are kept in the history, at the same two places as labkit's."""
+
+    remembers = True

@@ -17,17 +17,18 @@ from labkit.mpi.record import history
 from labkit.mpi.world import existing
 
 OF_A_GROUP = "group", "channel", "call", "watch"
-hooked, plain = dist.group.WORLD, dist.new_group()
-plain.__class__ = unrecorded.Group
+hooked, plain, remembering = dist.group.WORLD, dist.new_group(), dist.new_group()
+plain.__class__, remembering.__class__ = unrecorded.Group, unrecorded.RememberingGroup
 
 def calls(group):
-    "What an all_reduce calls, and what its work then has."
-    tensor, found = torch.arange(4.0), []
+    "What an all_reduce calls, how often it is remembered, and what its work then has."
+    tensor, found, kept = torch.arange(4.0), [], []
     def note(frame, event, function):
         if event == "call":
             found.append(frame.f_code.co_name)
-        elif event == "c_call" and getattr(function, "__self__", None) is not history.calls:
-            found.append(function.__qualname__)
+        elif event == "c_call":
+            remembered = getattr(function, "__self__", None) is history.calls
+            (kept if remembered else found).append(function.__qualname__)
     dist.all_reduce(tensor, group=group)  # what only the first call needs
     sys.setprofile(note)
     dist.all_reduce(tensor, group=group)
@@ -35,11 +36,12 @@ def calls(group):
     work = dist.all_reduce(tensor, group=group, async_op=True)
     work.wait()
     assert torch.equal(tensor, torch.arange(4.0)), "of one rank"
-    return found, {name: repr(value) for name, value in vars(work).items() if name not in OF_A_GROUP}
+    then = {name: repr(value) for name, value in vars(work).items() if name not in OF_A_GROUP}
+    return found, len(kept), then
 
 found = []
 for existing().checked in (False, True):
-    found.append([calls(plain), calls(hooked)])
+    found.append([calls(plain), calls(remembering), calls(hooked)])
 print(json.dumps(found))
 """
 
@@ -52,9 +54,11 @@ def said_by(program: str) -> list:
 @pytest.mark.ranks
 def test_both_call_the_same_functions_in_the_same_order_and_leave_the_same():
     unchecked, checked = said_by(CALLS)
-    for (plain, plain_work), (hooked, hooked_work) in (unchecked, checked):
-        assert plain == hooked and plain_work == hooked_work
+    for (plain, *without), (remembering, *with_history), (hooked, *recording) in (unchecked, checked):
+        assert plain == remembering == hooked
         assert {"begin", "wait", "finish", "pump"} <= set(plain)
+        assert [kept for kept, _ in (without, with_history, recording)] == [0, 2, 2]
+        assert without[1] == with_history[1] == recording[1]
     assert "reached" in checked[0][0] and "reached" not in unchecked[0][0]
 
 
