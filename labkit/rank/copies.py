@@ -30,7 +30,7 @@ from labkit.mpi.record import history
 from labkit.mpi.record.position import Position, position
 from labkit.mpi.watched.communicators import Comm
 from labkit.mpi.wire.channel import Channel
-from labkit.mpi.wire.played import Given, PlayedComm
+from labkit.mpi.wire.played import Given, Operation, PlayedComm
 from labkit.mpi.wire.runtime import MPI
 from labkit.mpi.world import existing
 from labkit.rank import cells
@@ -97,22 +97,13 @@ class _Player:
         self._under_way: dict[int, tuple[Callable[[], bytes], bytes]] = {}
         self._places: list[Position | None] = []
 
-    def call(
-        self,
-        verb: str,
-        peers: tuple[int, ...],
-        group: str,
-        given: Callable[[], bytes],
-        tag: int = 0,
-        root: int | None = None,
-        same: str = "",
-    ) -> int:
+    def call(self, operation: Operation, given: Callable[[], bytes]) -> int:
         where = position()
         self._places.append(where)
         place = cells.place(*where.place) if where else ""
         turns, message = len(history.calls), given()
-        what = verb + (f" of {same}" if same else "")
-        asked = Asked(verb, peers, group, tag, root, same, what, place, turns)
+        what = operation.verb + (f" of {operation.same}" if operation.same else "")
+        asked = Asked(**vars(operation), what=what, place=place, turns=turns)
         self._notebook.send(("calls", asked, message))
         number = len(self._places) - 1
         self._under_way[number] = given, message

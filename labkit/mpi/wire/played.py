@@ -7,6 +7,7 @@ the others gave; sums are made here, always in the order of the ranks.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from labkit.mpi.errors import MismatchError
@@ -19,19 +20,25 @@ Given: TypeAlias = dict[int, bytes]
 _OPS = "SUM", "PROD", "MIN", "MAX", "BAND", "BOR", "BXOR", "LAND", "LOR", "LXOR"
 
 
+@dataclass(frozen=True)
+class Operation:
+    """A message, which one of `peers` may meet; or a collective of them all, from or to `root` if it has one.
+
+    All its ranks must have the `same`. Ranks are world ranks.
+    """
+
+    verb: str
+    peers: tuple[int, ...]
+    group: str
+    tag: int = 0
+    root: int | None = None
+    same: str = ""
+
+
 class Player(Protocol):
     """Whoever decides what meets what."""
 
-    def call(
-        self,
-        verb: str,
-        peers: tuple[int, ...],
-        group: str,
-        given: Callable[[], bytes],
-        tag: int = 0,
-        root: int | None = None,
-        same: str = "",
-    ) -> int:
+    def call(self, operation: Operation, given: Callable[[], bytes]) -> int:
         """A call is made; `given` reads what this rank gives to it. Returns its number."""
         ...
 
@@ -81,7 +88,7 @@ class PlayedComm:
 
     def Isend(self, buffer: Buffer, rank: int, tag: int) -> PlayedRequest:
         to = (self._ranks[rank],)
-        number = self._player.call("send", to, self._key, lambda: _bytes(buffer), tag)
+        number = self._player.call(Operation("send", to, self._key, tag), lambda: _bytes(buffer))
         return PlayedRequest(self._player, number)
 
     def Irecv(self, buffer: Buffer, rank: int, tag: int) -> PlayedRequest:
@@ -98,7 +105,7 @@ class PlayedComm:
             status.Set_source(self._ranks.index(sender))
             status.Set_elements(MPI.BYTE, len(message))
 
-        number = self._player.call("recv", source, self._key, bytes, tag)
+        number = self._player.call(Operation("recv", source, self._key, tag), bytes)
         return PlayedRequest(self._player, number, take, tell)
 
     def Ibarrier(self) -> PlayedRequest:
@@ -201,7 +208,7 @@ class PlayedComm:
             take({number: given.get(rank, b"") for number, rank in enumerate(self._ranks)})
 
         top = None if root is None else self._ranks[root]
-        number = self._player.call(verb, self._ranks, self._key, given, root=top, same=same)
+        number = self._player.call(Operation(verb, self._ranks, self._key, root=top, same=same), given)
         return PlayedRequest(self._player, number, in_order)
 
 
