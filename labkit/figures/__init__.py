@@ -22,9 +22,16 @@ lessons/            figures that one lesson needs
 style               fonts, sizes, lines
 colours             a colour per rank, grey for waiting, and both on a dark page
 picture             one PNG for light pages and dark ones
-watched             whether somebody looks, so that a figure may move and answer
 units               seconds and bytes in units that a reader can say
 """
+
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+
+# Ctrl-C in the midst of it would leave parts of a matplotlib that can never be imported again. It reaches no
+# other thread than the main one.
+with ThreadPoolExecutor(1) as _thread:
+    _thread.submit(import_module, "matplotlib.pyplot").result()
 
 from labkit.figures.animation import animation
 from labkit.figures.cells import Cell

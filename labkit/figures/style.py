@@ -15,7 +15,6 @@ from matplotlib.figure import Figure
 
 from labkit.figures.colours import GREYS
 from labkit.figures.picture import picture
-from labkit.figures.watched import somebody_watches
 
 DASHES = ("-", "--", ":", "-.")
 LETTERS_PER_INCH = 10
@@ -53,11 +52,11 @@ class CourseFigure(Figure):
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> tuple[dict, dict]:
         """For a notebook: the picture, what is said of it where it cannot be seen, its colours in the dark.
 
-        Where somebody watches, and there is one, also the page that can be touched.
+        Where there is one, also the page that can be touched.
         """
         png, dark = picture([self], bbox_inches="tight")
         told = {"text/plain": description(self), "image/png": b64encode(png).decode()}
-        if self.page and somebody_watches():
+        if self.page:
             told["text/html"] = self.page(png)
         return told, {"image/png": {"alt": description(self), "dark": dark}}
 

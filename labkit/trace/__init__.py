@@ -1,6 +1,6 @@
 """Event and Trace: who sent what to whom, and who waited. Real and simulated runs give the same.
 
-Knows nothing of Jupyter, ipyparallel or torch.
+Knows nothing of ipyparallel or torch, and of Jupyter only whether somebody looks.
 
 records   what one rank has recorded, in its own time
 merge     what all have recorded, as one trace on one clock
@@ -13,6 +13,7 @@ races     receives that could have got another message
 table     events as text
 chrome    events as a file that Perfetto opens
 flight    events as PyTorch's Flight Recorder dumps them, and its dumps as events
+watched   whether somebody looks, so that what is shown may move and answer
 """
 
 from labkit.trace.event import COMPUTE, Event

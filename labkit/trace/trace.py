@@ -16,6 +16,7 @@ from labkit.trace.merge import merge
 from labkit.trace.races import Race, races
 from labkit.trace.records import Recording
 from labkit.trace.table import Chain, Table, table
+from labkit.trace.watched import somebody_watches
 
 if TYPE_CHECKING:
     from labkit.figures.style import CourseFigure
@@ -93,7 +94,8 @@ class Trace:
         from labkit.figures.timeline import timeline
 
         made = timeline(self, title)
-        made.page = partial(self._page, made.get_suptitle())
+        if somebody_watches():
+            made.page = partial(self._page, made.get_suptitle())
         return made
 
     def save(self, path: str | Path, format: str = "chrome") -> Path:

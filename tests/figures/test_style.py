@@ -26,6 +26,7 @@ from labkit.figures.colours import (
     ink,
     rank_colour,
 )
+from labkit.figures.lessons.fastest import FILLS
 from labkit.figures.style import figure, line, line_of_many, place_freely
 
 from . import vision
@@ -98,6 +99,8 @@ def test_text_and_marks_have_the_contrast_of_wcag_aa(on):
         assert contrast(on("black"), on(half_opaque(colour))) >= 4.5
     for text, behind in itertools.product(("black", QUIET), (PAGE, WAIT)):
         assert contrast(on(text), on(behind)) >= 4.5
+    for one, neighbour in itertools.combinations(FILLS, 2):
+        assert contrast(on(one), on(neighbour)) >= 3
 
 
 def test_no_figure_has_a_colour_of_its_own():

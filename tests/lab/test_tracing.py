@@ -332,6 +332,7 @@ dist.monitored_barrier()
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.ranks
 def test_gloo_at_the_level_of_torch():
     """What torch calls from Python; two ranks, as gloo's verbs are recorded one level higher."""

@@ -16,10 +16,11 @@ def pytest_collection_modifyitems(config, items):
     """What takes long runs when asked for by its marker, or by name."""
     chosen = config.getoption("markexpr") or any("::" in a for a in config.args)
     here = str(launcher.REPOSITORY / "tests" / "mpi")
+    no_mpi = launcher.mpiexec() is None
     for item in items:
         if not str(item.path).startswith(here):
             continue
-        if launcher.mpiexec() is None:
+        if no_mpi:
             item.add_marker(pytest.mark.skip(reason="no mpiexec in this environment"))
         for name in ("slow", "nightly"):
             if item.get_closest_marker(name) and not chosen:

@@ -8,11 +8,11 @@ from typing import Protocol
 
 from IPython.display import DisplayHandle, clear_output, display
 
-from labkit.figures.watched import somebody_watches
 from labkit.lab.display import rich, tabs
 from labkit.lab.display.long_output import shortened
 from labkit.lab.display.said import Said, text
 from labkit.rank.protocol import WAITING, State
+from labkit.trace.watched import somebody_watches
 
 FIRST_AFTER = 0.5
 """Seconds until a running cell is drawn: a short one should not flicker."""

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
-from labkit.figures.watched import somebody_watches
 from labkit.lab.display.said import Said
 from labkit.lab.display.tables import aligned
 from labkit.lab.remote import Reachable, ask_states
 from labkit.rank.protocol import WAITING, State
+from labkit.trace.watched import somebody_watches
 
 COLUMNS = ("rank", "state", "waits for or computes")
 

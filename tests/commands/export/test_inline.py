@@ -33,6 +33,7 @@ def test_every_algorithm_of_a_lesson_defines_itself(name):
     assert callable(found[name]) and "labkit" not in source
 
 
+@pytest.mark.slow
 def test_the_source_computes_what_the_package_does(tmp_path):
     """In a process that cannot import labkit."""
     code = (

@@ -165,7 +165,7 @@ def programs(draw):
     return [straight(mine) for mine in calls]
 
 
-@settings(max_examples=25)  # a search through all interleavings takes its time
+@settings(max_examples=15)  # a search through all interleavings takes its time
 @given(programs())
 def test_all_ends_are_found_that_a_search_of_every_interleaving_finds(programs):
     assert ends(programs) == ends_by_brute_force(programs)

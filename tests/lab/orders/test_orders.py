@@ -153,6 +153,7 @@ def test_what_it_does_not_go_with_is_refused(labs, shell, option):
         in_every_order(shell, labs(4), "dist.barrier()", option)
 
 
+@pytest.mark.slow
 def test_a_rank_that_dies_meanwhile_is_named(shell):
     lab = Lab(launch.plan(2, backend="mpi"))
     try:
