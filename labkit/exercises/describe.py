@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ class Exercise:
         mine = {*self.changes, *(names[:1] if self.answer is in_place else ())}
         return {place: name for place, name in enumerate(names) if name not in mine}
 
-    @property
+    @cached_property
     def _written(self) -> ast.FunctionDef | ast.ClassDef:
         kinds = ast.FunctionDef | ast.ClassDef
         return next(node for node in ast.parse(self.stub).body if isinstance(node, kinds))

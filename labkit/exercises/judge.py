@@ -26,15 +26,20 @@ def everywhere(of: Callable[[Arguments], object]) -> Values:
     return lambda arguments: [of(arguments)] * len(arguments)
 
 
-def compare(expected: Values, *mistakes: Mistake, tolerance: float = 1e-4) -> Callable[[Answers], str]:
+@dataclass(frozen=True)
+class Comparison:
     """A judge who knows what every rank must have: numbers, or tensors of which each element counts.
 
     `expected` gives a value per rank. Equal is what differs by no more than `tolerance`, relative to the
     largest expected element.
     """
 
-    def judge(answers: Answers) -> str:
-        right = expected(answers.arguments)
+    expected: Values
+    mistakes: tuple[Mistake, ...]
+    tolerance: float
+
+    def __call__(self, answers: Answers) -> str:
+        right, tolerance = self.expected(answers.arguments), self.tolerance
         wrong = [r for r in range(answers.size) if not close(answers.found[r], right[r], tolerance)]
         if not wrong:
             return ""
@@ -46,9 +51,12 @@ def compare(expected: Values, *mistakes: Mistake, tolerance: float = 1e-4) -> Ca
             f"  rank {first} expected {show(right[first], start)}{where}",
             f"  rank {first} got      {show(answers.found[first], start)}",
         ]
-        return "\n".join([*lines, *_known(answers, mistakes, wrong, tolerance)])
+        return "\n".join([*lines, *_known(answers, self.mistakes, wrong, tolerance)])
 
-    return judge
+
+def compare(expected: Values, *mistakes: Mistake, tolerance: float = 1e-4) -> Comparison:
+    """A judge who compares, and says of the first mistake that explains what is wrong what it is."""
+    return Comparison(expected, mistakes, tolerance)
 
 
 def compare_rank_0(expected: Values, *mistakes: Mistake, tolerance: float = 1e-4) -> Callable[[Answers], str]:

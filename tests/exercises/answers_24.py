@@ -3,6 +3,7 @@
 WRONG = {
     "my_gpu": {
         "the rank": ("return (rank + 0) % gpus", "The rank counts over all hosts"),
+        "the local rank": ("return hosts[:rank].count(hosts[rank])", "That is the local rank."),
         "counts itself": ("return hosts[: rank + 1].count(hosts[rank]) % gpus", "local ranks begin at 0"),
         "nothing": ("hosts[:rank].count(hosts[rank])", "a function without `return` returns None"),
         "only rank 0 right": ("return 0 if rank == 0 else -1", "rank"),

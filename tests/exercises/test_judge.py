@@ -1,10 +1,14 @@
 """Judges accept a right value in any form, and show the first place that is wrong."""
 
+import time
+from itertools import takewhile
+
 import pytest
 import torch
 
+from labkit.exercises.catalogue import LESSONS
 from labkit.exercises.describe import Answers
-from labkit.exercises.judge import Mistake, close, compare, compare_rank_0, show
+from labkit.exercises.judge import Comparison, Mistake, close, compare, compare_rank_0, show
 
 SUM = compare(lambda arguments: [sum(a for (a,) in arguments)] * len(arguments),
               Mistake("That is the rank's own.", lambda arguments: [a for (a,) in arguments]))  # fmt: skip
@@ -38,6 +42,24 @@ def test_of_rank_0_alone_the_others_may_return_anything():
     assert [judge(Answers([(ONE,), (TWO,)], [ONE + TWO, other])) for other in (None, TWO, "no")] == [""] * 3
     said = judge(Answers([(ONE,), (TWO,)], [ONE, ONE + TWO]))
     assert said.startswith("rank 0 is wrong") and said.endswith("That is its own.")
+
+
+COMPARED = [e for lesson in LESSONS for e in lesson.exercises if isinstance(e.judge, Comparison)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("exercise", COMPARED, ids=lambda exercise: exercise.name)
+def test_no_draw_makes_a_known_mistake_right(exercise):
+    """Whatever is drawn, it shows in one of the worlds. Of what takes long fewer draws are tried."""
+    until = time.monotonic() + 1
+    for seed in takewhile(lambda seed: seed == 0 or time.monotonic() < until, range(20)):
+        unseen = {mistake.says for mistake in exercise.judge.mistakes}
+        for size in exercise.sizes:
+            given = exercise.given(torch.Generator().manual_seed(seed + size), size)
+            for mistake in exercise.judge.mistakes:
+                if mistake.says in unseen and exercise.judge(Answers(given, mistake.values(given))):
+                    unseen.remove(mistake.says)
+        assert not unseen, f"{exercise.name} with seed {seed}"
 
 
 def test_shapes_must_agree():

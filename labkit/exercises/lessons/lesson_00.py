@@ -20,8 +20,9 @@ from labkit.rank.protocol import ranks
 
 
 def _powers(generator: torch.Generator, size: int) -> Arguments:
-    """Powers of two in any order: a sum of some of them says which ones were added."""
-    n = int(torch.randint(33, 44, (), generator=generator))
+    """Powers of two in any order, which do not share out evenly: a sum says which of them were added."""
+    extra = int(torch.randint(1, size, (), generator=generator))
+    n = size * int(torch.randint(33 // size, 44 // size, (), generator=generator)) + extra
     shuffled = [2**k for k in torch.randperm(n, generator=generator).tolist()]
     return [(list(shuffled),) for _ in range(size)]
 

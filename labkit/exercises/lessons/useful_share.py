@@ -13,6 +13,15 @@ Saved = Callable[["torch.Tensor", float, float, float], "torch.Tensor"]
 
 
 def _given(generator: torch.Generator, size: int) -> Arguments:
+    """Years in which every mistake in counting rounds gives another number of them."""
+    while True:
+        given = _years(generator, size)
+        ways = [_saved, _without_restart, _below_zero, _saves_take_no_time]
+        if len({sum(float(saved(*mine).sum()) for mine in given) for saved in ways}) == len(ways):
+            return given
+
+
+def _years(generator: torch.Generator, size: int) -> Arguments:
     """Each rank's own failures, as many hours apart; one comes before the restart is over."""
     interval, save, restart = (torch.rand(3, generator=generator, dtype=torch.float64) + 1).tolist()
     given = []
@@ -28,6 +37,18 @@ def _rounds(gaps: torch.Tensor, interval: float, save: float, restart: float) ->
 
 def _saved(gaps: torch.Tensor, interval: float, save: float, restart: float) -> torch.Tensor:
     return _rounds(gaps, interval, save, restart) * interval
+
+
+def _without_restart(gaps: torch.Tensor, interval: float, save: float, restart: float) -> torch.Tensor:
+    return _saved(gaps, interval, save, 0)
+
+
+def _below_zero(gaps: torch.Tensor, interval: float, save: float, restart: float) -> torch.Tensor:
+    return ((gaps - restart) / (interval + save)).floor() * interval
+
+
+def _saves_take_no_time(gaps: torch.Tensor, interval: float, save: float, restart: float) -> torch.Tensor:
+    return _saved(gaps, interval, 0, restart)
 
 
 def _share(saved: Saved) -> Values:
@@ -85,15 +106,15 @@ def my_useful_share(gaps, interval, save, restart):
         ),
         Mistake(
             "After each failure `restart` hours go by before work begins.",
-            _share(lambda gaps, i, s, r: _saved(gaps, i, s, 0)),
+            _share(_without_restart),
         ),
         Mistake(
             "A gap shorter than `restart` has no work, not less than none.",
-            _share(lambda gaps, i, s, r: ((gaps - r) / (i + s)).floor() * i),
+            _share(_below_zero),
         ),
         Mistake(
             "A round is `interval + save` hours long: while a save goes on, no work is done.",
-            _share(lambda gaps, i, s, r: _saved(gaps, i, 0, r)),
+            _share(_saves_take_no_time),
         ),
         Mistake(
             "The hours of saves are no work: only `interval` of each round is.",

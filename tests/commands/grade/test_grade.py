@@ -92,6 +92,7 @@ def my_sum(numbers):
 """
 
 
+@pytest.mark.slow
 def test_a_class_is_graded(bwrap, tmp_path, monkeypatch):
     monkeypatch.setenv("TEACHER_TOKEN", "secret")
     private = ["/etc/passwd", "/etc/shadow", str(Path.home() / ".bashrc"), str(Path(__file__).resolve())]
@@ -160,7 +161,7 @@ NAMED = {
     "forks": {"more than 512 processes", "more than 4096 MB of memory", "takes too long"},
     "eats memory": {"RuntimeError"},
     "eats memory in many processes": {"more than 4096 MB of memory"},
-    "fills the disk": {"OSError"},
+    "fills the disk": {"OSError", mistake.DIED},  # a rank has no room for its own files either
     "fills shared memory": {"OSError"},
     "kills its rank": {mistake.DIED},
     "kills all that it can": {again.NO_VERDICT},
