@@ -53,7 +53,7 @@ def follow(
         history = _history(lab, said) if any(s.failure for s in said) else None
         if not keep_pending:
             return all_received(lab, settled(lab, Outcome(said, history=history)))
-        kept = [replace(s.left, under_way=False, dropped=(), balance=0) for s in said]
+        kept = [replace(s.left, under_way=False, dropped=(), called=(), balance=0) for s in said]
         said = tuple(map(lambda s, left: replace(s, left=left), said, kept))
         return settled(lab, Outcome(said, history=history))
 

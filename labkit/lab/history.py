@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from labkit.figures.watched import somebody_watches
 from labkit.lab.diagnosis import stuck
 from labkit.lab.display import steps
 from labkit.rank.protocol import COMPUTING, WAITING, Called, State
 from labkit.trace import Event, Trace
+from labkit.trace.watched import somebody_watches
 
 
 @dataclass(frozen=True)

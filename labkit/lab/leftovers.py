@@ -43,6 +43,19 @@ def groups(made: Mapping[int, Sequence[tuple[str, str]]]) -> str:
     return ""
 
 
+def uneven(called: Mapping[int, Mapping[str, int]]) -> str:
+    """Who has called fewer collectives of a group than other members; "" if nobody."""
+    lines = []
+    for group in {name: () for mine in called.values() for name in mine}:
+        counts = {rank: mine[group] for rank, mine in called.items() if group in mine}
+        most = max(counts.values())
+        behind = [rank for rank, count in counts.items() if count < most]
+        if behind:
+            others = [rank for rank in counts if rank not in behind]
+            lines.append(f"{ranks(behind)} did not call all collectives that {ranks(others)} called")
+    return "\n".join(dict.fromkeys(lines))
+
+
 def _lines(left: Sequence[Leftover]) -> list[str]:
     """The same of several ranks once, and of one rank how often."""
     who: dict[str, list[int]] = {}

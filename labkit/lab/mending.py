@@ -30,13 +30,14 @@ def settled(lab: Mendable, outcome: Outcome) -> Outcome:
     groups = leftovers.groups({r.rank: () for r in lab.ranks} | {s.rank: s.left.groups for s in outcome.said})
     unwaited = [x for s in outcome.said for x in s.dropped()]
     pending = any(s.left.under_way or s.left.destroyed for s in outcome.said)
-    if not (outcome.stopped or groups or pending or sum(s.left.balance for s in outcome.said)):
+    uneven = leftovers.uneven({s.rank: dict(s.left.called) for s in outcome.said})
+    if not (outcome.stopped or groups or uneven or pending or sum(s.left.balance for s in outcome.said)):
         return replace(outcome, notes=leftovers.notes(unwaited))
     raised = [s.rank for s in outcome.said if s.failure]
     halted = [s.rank for s in outcome.said if outcome.stopped and s.failure and s.failure.is_interrupt()]
     destroyed = [s.rank for s in outcome.said if s.left.destroyed]
     try:
-        told = lab.settle(bool(outcome.stopped or groups), bool(destroyed))
+        told = lab.settle(bool(outcome.stopped or groups or uneven), bool(destroyed))
     except LabError as error:
         lab.require_alive()
         lab.restart()
@@ -45,6 +46,8 @@ def settled(lab: Mendable, outcome: Outcome) -> Outcome:
     # Who was cut short could not go on to wait; who raised has told what failed.
     here = [x for x in told if x.rank not in halted and (x.discarded or x.rank not in raised)]
     left = leftovers.faults(here)
+    if uneven and not (left or outcome.stopped):
+        left, done = uneven, leftovers.discarded(lab.ranks[0].backend)
     if (
         groups
         and not outcome.stopped

@@ -16,6 +16,7 @@ import selectors
 import signal
 import socket
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -76,7 +77,12 @@ def serve(listening: socket.socket, ranks: int) -> Place | None:
             for key, _ in selector.select():
                 if key.fileobj is listening:
                     witness, _ = listening.accept()
-                    place = Place.received(witness)
+                    try:
+                        place = Place.received(witness)
+                    except (OSError, ValueError):  # it has ended meanwhile, which is its launcher's affair
+                        traceback.print_exc()
+                        witness.close()
+                        continue
                     rank = os.fork()
                     if rank == 0:
                         end_with(own)

@@ -47,8 +47,9 @@ def _left(dropped: Sequence[Call], made: Sequence[Call]) -> Left:
     here = existing()
     raw = mpi4py.here
     under_way = (here is not None and leftovers.pending(here)) or gloo_works.pending() or raw.pending()
-    more = 0
-    if here is not None:
+    more, groups = 0, {}
+    if here is not None and not here.checked:
+        groups = here.groups
         more, here.sent_more = here.sent_more, 0
     return Left(
         under_way=bool(under_way),
@@ -56,6 +57,7 @@ def _left(dropped: Sequence[Call], made: Sequence[Call]) -> Left:
         dropped=tuple((x.what, x.place) for x in map(_told, dropped)),
         groups=tuple((f"new_group({list(call.ranks)})", _place(*call.place)) for call in made),
         sent_more=more,
+        called=tuple((key, group.sequence) for key, group in groups.items()),
         balance=raw.balance,
     )
 

@@ -118,8 +118,9 @@ class Left:
     """What a rank tells at the end of a cell: what it leaves, and what it has made.
 
     `dropped` are operations for which it has not waited, `groups` its calls of `new_group`: what, and where.
-    `sent_more`: how many messages more it has sent than received, where sends are not checked. The `balance`
-    of all ranks adds up to 0 where every message of mpi4py's was received as it was sent.
+    Where calls are not checked, `sent_more` is how many messages more it has sent than received, and `called`
+    how many collectives of each group it has called. The `balance` of all ranks adds up to 0 where every
+    message of mpi4py's was received as it was sent.
     """
 
     under_way: bool = False
@@ -127,12 +128,14 @@ class Left:
     dropped: tuple[tuple[str, str], ...] = ()
     groups: tuple[tuple[str, str], ...] = ()
     sent_more: int = 0
+    called: tuple[tuple[str, int], ...] = ()
     balance: int = 0
 
     @classmethod
     def of(cls, told: Mapping[str, Any]) -> "Left":
         """The same again from what `asdict` made of it, after a journey as JSON."""
-        listed = {name: tuple(map(tuple, told[name])) for name in ("dropped", "groups") if name in told}
+        pairs = told.keys() & {"dropped", "groups", "called"}
+        listed = {name: tuple(map(tuple, told[name])) for name in pairs}
         return cls(**{**told, **listed})
 
 

@@ -6,6 +6,8 @@ The main thread may be blocked in a message; the control thread, which answers h
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
@@ -18,21 +20,18 @@ from labkit.mpi.messages import slow_link
 from labkit.rank import cells, gloo_works
 from labkit.rank.protocol import COMPUTING, WAITING, State
 
-_PROCESS = psutil.Process()
 _MAIN = threading.main_thread().ident
+_LOOK = 0.05
+"""Seconds that a look may take before the main thread goes on meanwhile: a hundred times what it takes."""
 _C10D = "torch/distributed/distributed_c10d.py"
 
 
 def state(rank: int) -> State:
     """This rank's state; `computing` stands for all that is no wait for another rank."""
-    frames = stack(sys._current_frames().get(_MAIN))
-    cell = next((f for f in frames if in_cell(f)), None)
-    inner = frames[: frames.index(cell)] if cell else []
-    rests = _load.rests()
-    waiting = _waiting_in_mpi() or _waiting_in_c10d(inner) or _waiting_in_gloo()
-    waiting = waiting or (_waiting_in_ddp(inner) if rests else None)
-    place = cells.place(cell.f_code.co_filename, cell.f_lineno) if cell else ""
-    memory = _PROCESS.memory_info().rss
+    with _main_thread_held():
+        memory = psutil.Process().memory_info().rss
+        rests = _load.rests()
+        waiting, place = _look(rests)
     doing: dict[str, Any] = {"doing": WAITING, **waiting} if waiting else {"doing": COMPUTING}
     if waiting and rests:  # unless it is a GPU that works, or a message that is held back until it is due
         doing["rests"] = not torch.cuda.is_initialized() and slow_link.link is None
@@ -41,7 +40,33 @@ def state(rank: int) -> State:
 
 def runs_a_cell() -> bool:
     """Whether this rank is in a cell at this moment."""
-    return any(map(in_cell, stack(sys._current_frames().get(_MAIN))))
+    with _main_thread_held():
+        return any(map(in_cell, stack(sys._current_frames().get(_MAIN))))
+
+
+@contextmanager
+def _main_thread_held() -> Iterator[None]:
+    """Python's main thread stands still inside, but while a file is read.
+
+    A frame that is looked at keeps the tensors of its function alive. Went the function on, the rank would
+    need more memory than its program does, and who counts tensors would see it.
+    """
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(_LOOK)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
+
+
+def _look(rests: bool) -> tuple[dict[str, Any] | None, str]:
+    """For what the main thread waits, and the place in the cell. No frame outlives this."""
+    frames = stack(sys._current_frames().get(_MAIN))
+    cell = next((f for f in frames if in_cell(f)), None)
+    inner = frames[: frames.index(cell)] if cell else []
+    waiting = _waiting_in_mpi() or _waiting_in_c10d(inner) or _waiting_in_gloo()
+    waiting = waiting or (_waiting_in_ddp(inner) if rests else None)
+    return waiting, cells.place(cell.f_code.co_filename, cell.f_lineno) if cell else ""
 
 
 def in_cell(frame: FrameType) -> bool:

@@ -8,7 +8,7 @@ from IPython.utils.capture import capture_output
 
 from labkit import launch
 from labkit.lab.lab import Lab
-from labkit.lab.leftovers import faults, notes
+from labkit.lab.leftovers import faults, notes, uneven
 from labkit.lab.outcome import CellError
 from labkit.lab.px import PxMagics
 from labkit.rank.protocol import Leftover
@@ -324,6 +324,36 @@ def test_a_send_that_ended_without_a_receive_does_not_reach_the_next_cell(unchec
     next_cells_are_right(shell, unchecked)
 
 
+UNEVEN = {
+    "one that nobody waits for": (
+        "if rank == 0:\n    w = dist.broadcast(torch.full((4,), 100.0), src=0, async_op=True)",
+        "rank 0: broadcast was never waited for; rank 1 never called it",
+    ),
+    "one that ends on its root": (
+        "if rank == 0:\n    dist.broadcast(torch.full((4,), 100.0), src=0)",
+        "rank 1 did not call all collectives that rank 0 called\nwhat was under way is discarded",
+    ),
+    "in a group of its own": (
+        "g = dist.new_group()\nif rank == 0:\n    dist.broadcast(torch.ones(3), src=0, group=g)",
+        "rank 1 did not call all collectives that rank 0 called",
+    ),
+    "beside an error": (
+        "if rank == 1:\n    1 / 0\ndist.broadcast(torch.ones(3), src=0)",
+        "ZeroDivisionError(?s:.*)rank 1 did not call all collectives that rank 0 called",
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.ranks
+def test_a_collective_that_some_ranks_did_not_call_does_not_reach_the_next_cell(unchecked, shell):
+    for name, (code, says) in UNEVEN.items():
+        with pytest.raises(CellError, match=says):
+            run(shell, unchecked, code)
+            pytest.fail(name)
+        next_cells_are_right(shell, unchecked)
+
+
 @pytest.mark.slow
 @pytest.mark.ranks
 def test_roots_that_differ_end_in_a_verdict_though_nobody_checks(unchecked, shell):
@@ -352,3 +382,6 @@ def test_words():
     stuck = [Leftover(rank, "barrier", "", "rank 2 never called it", True) for rank in (0, 0, 1, 1)]
     assert faults(stuck) == "ranks 0-1: 2 times barrier was never waited for; rank 2 never called it"
     assert faults([ended]) == "" == notes(stuck)
+    assert uneven({0: {"all": 3, "half": 1}, 1: {"all": 3, "half": 1}, 2: {"all": 3}}) == ""
+    told = uneven({0: {"all": 3, "half": 1}, 1: {"all": 2, "half": 1}, 2: {"all": 2}})
+    assert told == "ranks 1-2 did not call all collectives that rank 0 called"

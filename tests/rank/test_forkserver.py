@@ -1,8 +1,13 @@
 """Ranks that are forked are the processes that mpiexec started, in all that a cell or MPI can see."""
 
+import json
 import os
 import signal
+import socket
+import subprocess
+import sys
 
+import ipyparallel
 import psutil
 import pytest
 
@@ -99,6 +104,44 @@ def test_a_rank_that_ends_while_nobody_can_say_how_is_told_all_the_same(own):
     until(lambda: not processes.is_alive(rank))  # a zombie is not, and nobody collects it
     with pytest.raises(LabError, match=r"rank 1 \(.*\) died, and nobody said how"):
         own.require_running()
+
+
+@pytest.fixture
+def begun(tmp_path):
+    """A fork server for one rank, which nobody has asked yet, and where it listens."""
+    path = tmp_path / "ranks"
+    with socket.socket(socket.AF_UNIX) as listening, (tmp_path / "said").open("w") as said:
+        listening.bind(str(path))
+        listening.listen(4)
+        command = [sys.executable, "-m", "labkit.rank.forkserver", str(listening.fileno()), "1"]
+        environment = os.environ | {"LABKIT_FOLDER": str(tmp_path)}
+        process = subprocess.Popen(command, stderr=said, pass_fds=[listening.fileno()], env=environment)
+    yield process, path
+    process.kill()
+    process.wait()
+
+
+@pytest.mark.parametrize("says", ["nothing", "half of it"])
+def test_who_asks_and_ends_meanwhile_harms_nobody(begun, tmp_path, says):
+    process, path = begun
+    for _ in range(2):
+        with socket.socket(socket.AF_UNIX) as asking:
+            asking.connect(str(path))
+            if says != "nothing":
+                socket.send_fds(asking, [(100).to_bytes(witness.WIDTH, "little")], [0, 1, 2])
+                asking.sendall(b"[{")
+    with socket.socket(socket.AF_UNIX) as asking:
+        asking.connect(str(path))
+        place = json.dumps([dict(os.environ), ["--version"], str(tmp_path)]).encode()
+        with (tmp_path / "output").open("w") as output:
+            files = [0, output.fileno(), output.fileno()]
+            socket.send_fds(asking, [len(place).to_bytes(witness.WIDTH, "little")], files)
+        asking.sendall(place)
+        asking.settimeout(WITHIN)
+        assert json.loads(asking.recv(4096))[0] == 0
+    assert (tmp_path / "output").read_text().strip() == ipyparallel.__version__, "a rank was forked"
+    assert process.wait(WITHIN) == 0
+    assert (tmp_path / "said").read_text().count("Traceback") == 2, "what went wrong is in its log"
 
 
 def test_without_a_fork_server_a_witness_says_so(tmp_path, capfd):

@@ -48,6 +48,45 @@ def test_state(labs, name):
         lab.recover()
 
 
+def test_the_memory_is_the_ranks_own(labs):
+    lab = labs(2)
+    lab[1].execute("much = torch.ones(50 << 20)", block=True)  # 200 MB
+    try:
+        told = ask_states(lab, [0, 1])
+        assert told[1].memory - told[0].memory > 150e6, told
+    finally:
+        lab[1].execute("del much", block=True)
+
+
+WORKS_WHILE_ASKED = """
+import sys, threading
+from labkit.algorithms.memory import Memory
+from labkit.rank.state import runs_a_cell, state
+
+def work():
+    large = torch.ones(1000)
+    return large.sum()
+
+def ask():
+    while not ended.is_set():
+        state(0), runs_a_cell()
+
+ended, asking = threading.Event(), threading.Thread(target=ask)
+sys.setswitchinterval(1e-6)
+asking.start()
+with Memory() as memory:
+    for _ in range(2000):
+        work()
+ended.set()
+asking.join()
+sys.setswitchinterval(0.005)
+"""
+
+
+def test_who_looks_at_a_rank_keeps_no_tensor_alive(labs, ask):
+    assert ask(labs(1)[:], "memory.peak", WORKS_WHILE_ASKED) == [4004], "a tensor and its sum"
+
+
 ASKED_ON_ITS_WAY = """
 import torch.distributed.distributed_c10d as c10d
 from labkit.rank.state import state

@@ -142,13 +142,14 @@ def _leftover(here: World, work: UnderWay, of_rank: Sequence[_Facts]) -> Leftove
     if (error := work.error) is not None:
         found = error.found if isinstance(error, CommunicationError) else str(error)
         return Leftover(call, found, ended=True)
-    if work.done:
+    missing = _missing(key, of_rank) if call.sequence else []
+    if work.done and not missing:
         return Leftover(call, "", ended=True)
     if call.verb == "send":
         fate = "nobody received it"
     elif call.verb == "recv":
         fate = "nothing was sent"
-    elif missing := _missing(key, of_rank):
+    elif missing:  # a root may be done with its part all the same
         called = all(of_rank[rank].called.get(key[0], 0) >= key[-1] for rank in missing)
         did = "gave it up" if called else "never called it"
         fate = f"rank{'s' if len(missing) > 1 else ''} {', '.join(map(str, missing))} {did}"
