@@ -9,6 +9,8 @@ from labkit.launch import Plan, endings, keeper, processes, slurm, witness
 from labkit.launch.ranks import Rank
 
 _REPORT = "mpiexec.log"
+_ENDED_BY_ITSELF = "[mpiexec@"
+"""What Hydra's mpiexec says where its proxy has gone; one that was ended says nothing."""
 REPORT_DEADLINE = 5.0
 """Seconds that a crowded machine may take to say which rank ended."""
 
@@ -54,7 +56,7 @@ def cause_of_death(plan: Plan, folder: Path, ranks: tuple[Rank, ...]) -> str:
         return f"{dead} died: {how}"
     if witness.ALONE in log:
         return "the process from which the ranks were forked died, and they with it"
-    if missed == ["hydra_pmi_proxy"]:
+    if missed == ["hydra_pmi_proxy"] or ("hydra_pmi_proxy" in missed and _ENDED_BY_ITSELF in log):
         return "hydra_pmi_proxy died, which holds the ranks for mpiexec"
     gone = [r for r in ranks if not r.process()]
     if gone and not plan.is_remote and processes.is_alive(keeper.vital(folder)["mpiexec"]):

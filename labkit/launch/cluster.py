@@ -49,7 +49,7 @@ _quiet.propagate = False
 
 _CONTROLLER_ARGS = [
     "--usethreads",  # one process in place of nine
-    "--HeartMonitor.period=200",  # milliseconds; a registration waits for a heartbeat
+    "--HeartMonitor.period=100",  # milliseconds; a registration waits for a heartbeat
     "--HeartMonitor.max_heartmonitor_misses=100000",  # labkit watches the processes themselves
 ]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import ipyparallel as ipp
 
 from labkit import LabError
-from labkit.launch import Plan, keeper, private, processes, slurm
+from labkit.launch import Plan, keeper, private, slurm
 from labkit.launch.cluster import START_DEADLINE, Start
 from labkit.launch.interrupts import interrupts_held
 from labkit.launch.keeping import Keeping
@@ -118,7 +118,7 @@ class Engines:
         self._keeping.end()
         if self.plan.launcher == "slurm":
             slurm.cancel(self.lab_id)
-        processes.end_lab(self.lab_id, spare=(os.getpid(),))
+        keeper.end_processes(self.folder, spare=(os.getpid(),))
         if self._start is not None:
             self._start.reap()
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -5,6 +5,7 @@ idle for long, it ends the lab's processes, those on other hosts too. It imports
 ipyparallel.
 """
 
+import math
 import os
 import shutil
 import signal
@@ -16,7 +17,7 @@ from pathlib import Path
 import psutil
 
 from labkit import LabError
-from labkit.launch import private, processes, slurm
+from labkit.launch import mpi_files, private, processes, slurm
 from labkit.launch.hosts.watchdog import Watchdog
 
 WATCHED = "watched"
@@ -65,7 +66,7 @@ def main(lab_id: str, path: str, *hosts: str) -> None:
         if not (folder / GONE).exists():
             with suppress(LabError):  # the folder is gone, or the disk is full
                 private.write(folder / GONE, "\n".join(missed))
-        processes.end_lab(lab_id, spare=(os.getpid(),))
+        end_processes(folder, spare=(os.getpid(),))
         deadline = time.monotonic() + HOST_DEADLINE
         for watchdog in watchdogs:
             watchdog.wait(max(0.0, deadline - time.monotonic()))
@@ -111,8 +112,18 @@ def end(folder: Path) -> None:
     processes.end(keepers, grace=HOST_DEADLINE + 2.0)
     if folder.joinpath(slurm.MARKER).exists():
         slurm.cancel(folder.name)
-    processes.end_lab(folder.name)
+    end_processes(folder)
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def end_processes(folder: Path, grace: float = 1.0, spare: tuple[int, ...] = ()) -> None:
+    """Of the lab of that folder, here, and with them what their MPI has made, though they may be dead."""
+    begun = math.inf
+    for path in folder.glob("*"):
+        with suppress(OSError):  # it is gone
+            begun = min(begun, path.stat().st_ctime)
+    processes.end_lab(folder.name, grace, spare)
+    mpi_files.remove(mpi_files.orphans(begun))
 
 
 def idle_for(file: Path) -> float:

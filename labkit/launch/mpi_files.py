@@ -2,7 +2,8 @@
 
 They have names by which ranks find each other, and an MPI takes those away when a program ends by itself.
 A lab's ranks are ended by signals. So they take the names away themselves as soon as all have found each
-other, and who ends a lab before that does it for them. What has no name goes with its last process.
+other, and who ends a lab before that does it for them, even if all ranks are dead by then. What has no name
+goes with its last process.
 """
 
 import os
@@ -10,6 +11,12 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+import psutil
+
+_TOPOLOGY = "/tmp/hydra_hwloc_xmlfile_"
+"""Hydra's proxy writes this as it starts, and holds it no longer; ranks read it."""
+_SOON = 10.0
+"""Seconds after its start in which a proxy has written it."""
 _BEGIN = (
     "/dev/shm/mpich_shm_",
     "/dev/shm/mpich_vci_",
@@ -17,7 +24,7 @@ _BEGIN = (
     "/dev/shm/sm_segment.",
     "/dev/shm/open_mpi.",
     "/dev/shm/Intel_MPI_",
-    "/tmp/hydra_hwloc_xmlfile_",
+    _TOPOLOGY,
 )
 
 
@@ -27,11 +34,40 @@ def held_by(pids: Iterable[int]) -> set[Path]:
     return {Path(name) for name in found if name.startswith(_BEGIN) and not name.endswith(" (deleted)")}
 
 
+def orphans(since: float) -> set[Path]:
+    """What was made for this user since then, in seconds of the epoch, and belongs to no living process.
+
+    Ranks that are killed before they have found each other leave that, and whose it was nobody can say.
+    """
+    named = (path for begin in _BEGIN for path in Path(begin).parent.glob(f"{Path(begin).name}*"))
+    made = {path for path in named if _is_mine(path, since)}
+    return {path for path in made - held_by(psutil.pids()) if not _may_be_read(path)} if made else set()
+
+
 def remove(files: Iterable[Path]) -> None:
     """Take their names away, which only their owner can do."""
     for file in files:
         with suppress(OSError):
             file.unlink()
+
+
+def _is_mine(path: Path, since: float) -> bool:
+    with suppress(OSError):
+        found = path.stat()
+        return found.st_uid == os.getuid() and found.st_mtime >= since
+    return False
+
+
+def _may_be_read(path: Path) -> bool:
+    """Whether a proxy lives that may have written it for ranks which are starting."""
+    if not str(path).startswith(_TOPOLOGY):
+        return False
+    with suppress(OSError):
+        written = path.stat().st_mtime
+        there = psutil.process_iter(["name", "create_time"])
+        begun = [p.info["create_time"] for p in there if p.info["name"] == "hydra_pmi_proxy"]
+        return any(-1 < written - start < _SOON for start in begun)
+    return False
 
 
 def _files(pid: int) -> Iterable[str]:

@@ -99,7 +99,7 @@ class Spare:
     def discard(self) -> None:
         """End it, ready or not."""
         if self._order is not None:
-            processes.end_lab(self._order.folder.name, grace=0.0)
+            keeper.end_processes(self._order.folder, grace=0.0)
             shutil.rmtree(self._order.folder, ignore_errors=True)
         self._forget()
 

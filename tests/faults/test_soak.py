@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 
 import pytest
 
@@ -169,3 +170,51 @@ def test_each_start_and_stop_leaves_the_machine_as_the_first_one_did(times):
     assert told[0]["free shared memory"] == 4 * 2**20 // os.sysconf("SC_PAGE_SIZE")
     nothing = {"sockets": 0, "children": 0, "processes of the lab": 0, "folder of the lab": False}
     assert told[0] | nothing | {"files there": []} == told[0]
+
+
+KILLS = """
+import glob, os, random, subprocess, sys, tempfile, time
+from pathlib import Path
+import psutil
+from tests.faults.notebook import kind, of_labs
+from tests.waiting import until
+
+OWNER = "import labkit; labkit.start(3).stop()"
+draw = random.Random(int(sys.argv[2]))
+
+def files():
+    return {*glob.glob("/dev/shm/*"), *glob.glob("/tmp/hydra_hwloc_xmlfile_*")}
+
+for _ in range(int(sys.argv[1])):
+    with tempfile.TemporaryDirectory() as runtime:
+        before, environment = files(), os.environ | {"JUPYTER_RUNTIME_DIR": runtime}
+        told = Path(runtime, "told").open("w")
+        owner = subprocess.Popen([sys.executable, "-c", OWNER], env=environment, stdout=told, stderr=told)
+        until(lambda: of_labs(runtime) or owner.poll() is not None)
+        time.sleep(draw.uniform(0, 3))
+        victim = draw.choice([owner, *of_labs(runtime)])
+        name = "owner" if victim is owner else kind(victim)
+        try:
+            victim.kill()
+        except psutil.NoSuchProcess:
+            name += ", which had just ended"
+        ended = until(lambda: owner.poll() is not None, 150)
+        until(lambda: not of_labs(runtime) and files() == before, 30)
+        left = [kind(process) for process in of_labs(runtime)] + sorted(files() - before)
+        raw = "LabError" not in (said := Path(runtime, "told").read_text()) and "Traceback" in said
+        print(name, *left, *(["the owner hangs"] * (not ended)), *([said] * raw), sep="|", flush=True)
+        owner.kill()
+        owner.wait()
+        told.close()
+"""
+
+
+@pytest.mark.nightly  # where no other tests have labs, whose files would be taken for those of this one
+@pytest.mark.timeout(7300)
+def test_whoever_is_killed_while_a_lab_starts_leaves_nothing():
+    """The owner, or any process of the lab, at a random moment of its start, or of its end after that."""
+    seed, times = str(random.SystemRandom().randrange(10**6)), 200
+    done = with_shared_memory("64m", sys.executable, "-c", KILLS, str(times), seed, seconds=7200)
+    told = done.stdout.splitlines()
+    print(Counter(told), seed)
+    assert [line for line in told if "|" in line] == [] and len(told) == times, (seed, done.stderr)

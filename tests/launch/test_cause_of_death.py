@@ -100,6 +100,15 @@ def test_what_the_keeper_missed_comes_first(folder, missed, cause):
     assert cause_of_death.cause_of_death(PLAN, folder, RANKS).startswith(cause)
 
 
+@pytest.mark.parametrize(("said", "first"), [
+    ("[mpiexec@vm] control_cb: assert (!closed) failed\n", "hydra_pmi_proxy"), ("", "mpiexec"),
+])  # fmt: skip
+def test_mpiexec_has_ended_with_its_proxy_where_it_says_so_itself(folder, said, first):
+    (folder / "log" / "ipengine-1700000000.log").write_text(said)
+    (folder / keeper.GONE).write_text("mpiexec\nhydra_pmi_proxy")
+    assert cause_of_death.cause_of_death(PLAN, folder, RANKS).startswith(f"{first} died")
+
+
 def test_under_slurm_srun_tells(folder):
     plan = Plan(2, PLAN.mpi, launcher="slurm")
     assert cause_of_death.cause_of_death(plan, folder, RANKS) == "srun died, and the ranks with it"

@@ -81,6 +81,19 @@ def test_who_ends_ranks_that_have_not_met_removes_theirs_and_nobody_elses(shared
     assert not theirs.exists() and of_others.exists() and of_the_user.exists()
 
 
+def test_what_the_dead_have_left_is_removed_and_nothing_that_is_older_or_in_use(shared_memory):
+    older = shared_memory("mpich_shm_")
+    since = older.stat().st_mtime + 0.01
+    time.sleep(0.05)
+    left, held, of_the_user = (shared_memory(name) for name in ("mpich_shm_", "mpich_shm_", "table"))
+    with subprocess.Popen([sys.executable, "-c", HOLD, held], stdout=subprocess.PIPE) as holder:
+        holder.stdout.readline()
+        found = mpi_files.orphans(since)
+        holder.kill()
+    assert left in found and not {older, held, of_the_user} & found
+    assert held in mpi_files.orphans(since), "who held it has ended"
+
+
 MAKES = """
 import ctypes, mmap, os, pathlib, signal, sys, time
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 
-from labkit.launch import processes
+from labkit.launch import mpi_files, processes
 from labkit.launch.hosts import ssh
 
 SILENCE = 5.0
@@ -67,11 +67,13 @@ class Watchdog:
 def main(lab_id: str) -> None:
     """On the host: wait for one of the three ends, then end the lab's processes here."""
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # sshd sends it when the line is cut
+    begun = time.time()
     while _answer() and select.select([0], [], [], SILENCE)[0]:
         heard = os.read(0, 4096)
         if not heard or _END in heard:
             break
     processes.end_lab(lab_id)
+    mpi_files.remove(mpi_files.orphans(begun))
 
 
 def _answer() -> bool:
