@@ -20,6 +20,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -193,7 +194,8 @@ def measure(learners: int, faster: float, minutes: float, folder: Path) -> Figur
         target=look, args=[psutil.Process(hub.pid), folder / "homes", figures, ended], daemon=True
     )
     try:
-        wait_for(f"{url}/hub/login", hub)
+        if not came_up(f"{url}/hub/login", hub):
+            raise SystemExit(f"the hub did not come up:\n{(folder / 'hub.log').read_text()[-2000:]}")
         watching.start()
         lessons = sorted((ROOT / "notebooks").glob("0[0-4]_*.ipynb"))
         begun = time.monotonic()
@@ -217,14 +219,15 @@ def measure(learners: int, faster: float, minutes: float, folder: Path) -> Figur
     return figures
 
 
-def wait_for(url: str, hub: subprocess.Popen) -> None:
+def came_up(url: str, hub: subprocess.Popen) -> bool:
+    """Whether the hub answers, as soon as it does."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and hub.poll() is None:
-        try:
-            return requests.get(url, timeout=5).raise_for_status()
-        except requests.RequestException:
-            time.sleep(0.2)
-    raise SystemExit("the hub did not come up")
+        with suppress(requests.RequestException):
+            requests.get(url, timeout=5).raise_for_status()
+            return True
+        time.sleep(0.2)
+    return False
 
 
 def main() -> None:
