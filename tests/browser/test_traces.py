@@ -65,9 +65,7 @@ def rgb(css):
     return tuple(int(part) / 255 for part in css[css.index("(") + 1 : -1].split(",")[:3])
 
 
-def test_where_nothing_is_trusted_a_picture_stands_for_it(
-    notebook, server, page, screenshot, monkeypatch
-):
+def test_where_nothing_is_trusted_a_picture_stands_for_it(notebook, server, page, screenshot, monkeypatch):
     monkeypatch.setenv("LABKIT_LIVE", "1")
     made = traces.straggler(3).plot("Ranks wait for rank 1")
     made.page, html = None, made.page(picture([made])[0])
