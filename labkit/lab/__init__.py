@@ -1,7 +1,8 @@
 """The notebook's side: one running lab, one cell, one verdict, and what is shown of them.
 
 session     the one lab of a notebook, which `start` makes or gives back
-lab         a running set of ranks, which runs cells, restarts and stops
+lab         a running set of ranks, and what can be asked of them
+lifecycle   these from their start to their end: replaced, taken over, stopped
 px          %%px
 targets     what may stand after its --targets
 stub        %%px where there are no ranks
