@@ -18,4 +18,5 @@ def secure(folder: Path, address: str) -> None:
     file = folder / "ipcontroller_config.py"  # a command line could be read by all
     file.touch(0o600)
     lines = [f"c.{name} = {value!r}\n" for name, value in settings.items()]
-    file.write_text("".join(["from labkit.launch import ports\nports.keep()\n", *lines]))
+    own = "from labkit.launch import heartbeat, ports\nheartbeat.in_a_thread()\nports.keep()\n"
+    file.write_text("".join([own, *lines]))

@@ -48,7 +48,7 @@ _quiet.addHandler(logging.NullHandler())
 _quiet.propagate = False
 
 _CONTROLLER_ARGS = [
-    "--usethreads",  # one process in place of nine
+    "--usethreads",  # one process in place of one for each queue
     "--HeartMonitor.period=100",  # milliseconds; a registration waits for a heartbeat
     "--HeartMonitor.max_heartmonitor_misses=100000",  # labkit watches the processes themselves
 ]
@@ -97,8 +97,7 @@ class Start:
                 self.plan.ranks, environment=environment, engine_args=self._engine_args()
             )
         cause_of_death.keep_report(Path(cluster.engine_set.output_file))
-        vital = (cluster.controller.process, cluster.engine_set.process)
-        keeper.note(self.folder / keeper.WATCHED, *map(processes.identity, vital))
+        self._watch(cluster)
         client = self._connected(cluster, deadline)
         while len(client.ids) < self.plan.ranks:
             if not keeper.all_vital_live(self.folder) or time.monotonic() > deadline:
@@ -106,7 +105,7 @@ class Start:
                 client.close(linger=0)
                 raise self._failure(came)
             time.sleep(0.01)
-        keeper.note(self.folder / keeper.WATCHED, *map(processes.identity, [*vital, *_proxies(vital[1])]))
+        self._watch(cluster, self.plan.ranks)
         if not self.plan.is_remote:
             _let_go(cluster.engine_set.process)
         return client
@@ -115,6 +114,15 @@ class Start:
         """Wait for what was begun here and has been ended since."""
         if self._forkserver is not None:
             self._forkserver.wait(5)
+
+    def _watch(self, cluster: ipp.Cluster, came: int = 0) -> None:
+        """Have the keeper see to what the lab is dead without, as far as that has started."""
+        controller, mpiexec = cluster.controller.process, cluster.engine_set.process
+        try:
+            vital = [processes.identity(process) for process in (controller, mpiexec, *_proxies(mpiexec))]
+        except psutil.NoSuchProcess:
+            raise self._failure(came) from None
+        keeper.note(self.folder / keeper.WATCHED, *vital)
 
     def _cluster(self, command: list[str], options: list[str], program: list[str]) -> ipp.Cluster:
         config = Config()
@@ -194,7 +202,14 @@ class Start:
 
 def _proxies(mpiexec: psutil.Process) -> list[psutil.Process]:
     """What holds the ranks on this machine for a Hydra; mpiexec does not notice its end."""
-    return [process for process in mpiexec.children(recursive=True) if process.name() == "hydra_pmi_proxy"]
+    return [process for process in mpiexec.children(recursive=True) if _name(process) == "hydra_pmi_proxy"]
+
+
+def _name(process: psutil.Process) -> str:
+    """Of a process; none if it has just ended, as what a rank has started may at any time."""
+    with suppress(psutil.NoSuchProcess):
+        return process.name()
+    return ""
 
 
 def _let_go(mpiexec: psutil.Process) -> None:

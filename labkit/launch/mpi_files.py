@@ -13,8 +13,9 @@ from pathlib import Path
 
 import psutil
 
+_PROXY = "hydra_pmi_proxy"
 _TOPOLOGY = "/tmp/hydra_hwloc_xmlfile_"
-"""Hydra's proxy writes this as it starts, and holds it no longer; ranks read it."""
+"""That proxy writes this as it starts, and holds it no longer; ranks read it."""
 _SOON = 10.0
 """Seconds after its start in which a proxy has written it."""
 _BEGIN = (
@@ -64,9 +65,9 @@ def _may_be_read(path: Path) -> bool:
         return False
     with suppress(OSError):
         written = path.stat().st_mtime
-        there = psutil.process_iter(["name", "create_time"])
-        begun = [p.info["create_time"] for p in there if p.info["name"] == "hydra_pmi_proxy"]
-        return any(-1 < written - start < _SOON for start in begun)
+        there = [p.info for p in psutil.process_iter(["name", "status", "create_time"])]
+        living = [p for p in there if p["name"] == _PROXY and p["status"] != psutil.STATUS_ZOMBIE]
+        return any(-1 < written - p["create_time"] < _SOON for p in living)
     return False
 
 

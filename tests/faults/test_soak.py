@@ -173,7 +173,7 @@ def test_each_start_and_stop_leaves_the_machine_as_the_first_one_did(times):
 
 
 KILLS = """
-import glob, os, random, subprocess, sys, tempfile, time
+import glob, os, random, signal, subprocess, sys, tempfile, time
 from pathlib import Path
 import psutil
 from tests.faults.notebook import kind, of_labs
@@ -194,11 +194,13 @@ for _ in range(int(sys.argv[1])):
         time.sleep(draw.uniform(0, 3))
         victim = draw.choice([owner, *of_labs(runtime)])
         name = "owner" if victim is owner else kind(victim)
+        how = draw.choice([signal.SIGKILL, signal.SIGTERM])
+        name += f", {how.name}"
         try:
-            victim.kill()
+            victim.send_signal(how)
         except psutil.NoSuchProcess:
             name += ", which had just ended"
-        ended = until(lambda: owner.poll() is not None, 150)
+        ended = until(lambda: owner.poll() is not None, 30)
         until(lambda: not of_labs(runtime) and files() == before, 30)
         left = [kind(process) for process in of_labs(runtime)] + sorted(files() - before)
         raw = "LabError" not in (said := Path(runtime, "told").read_text()) and "Traceback" in said
