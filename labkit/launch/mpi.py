@@ -17,6 +17,12 @@ from labkit import LabError
 from labkit.launch.hosts import ssh
 from labkit.launch.hosts.names import Host
 
+_NOWHERE = "/nonexistent/topology.xml"
+"""Where ranks find no description of their machine, and look at it themselves.
+
+Hydra would write one to /tmp, and leave it there if it is killed.
+"""
+
 
 @dataclass(frozen=True)
 class MPI:
@@ -31,7 +37,7 @@ class MPI:
         as_root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
         oversubscribe = {"PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe"}
         return {
-            "mpich": {},
+            "mpich": {"HWLOC_XMLFILE": _NOWHERE},
             "openmpi": oversubscribe | (as_root if os.geteuid() == 0 else {}),
             "impi": {"I_MPI_PIN": "0"},  # it would pin ranks to cores, several to one
         }[self.name]

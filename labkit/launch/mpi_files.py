@@ -1,4 +1,4 @@
-"""What an MPI leaves on a machine beside processes: shared memory, and a file among the temporary ones.
+"""What an MPI leaves on a machine beside processes: files in shared memory.
 
 They have names by which ranks find each other, and an MPI takes those away when a program ends by itself.
 A lab's ranks are ended by signals. So they take the names away themselves as soon as all have found each
@@ -13,11 +13,6 @@ from pathlib import Path
 
 import psutil
 
-_PROXY = "hydra_pmi_proxy"
-_TOPOLOGY = "/tmp/hydra_hwloc_xmlfile_"
-"""That proxy writes this as it starts, and holds it no longer; ranks read it."""
-_SOON = 10.0
-"""Seconds after its start in which a proxy has written it."""
 _BEGIN = (
     "/dev/shm/mpich_shm_",
     "/dev/shm/mpich_vci_",
@@ -25,7 +20,6 @@ _BEGIN = (
     "/dev/shm/sm_segment.",
     "/dev/shm/open_mpi.",
     "/dev/shm/Intel_MPI_",
-    _TOPOLOGY,
 )
 
 
@@ -42,7 +36,7 @@ def orphans(since: float) -> set[Path]:
     """
     named = (path for begin in _BEGIN for path in Path(begin).parent.glob(f"{Path(begin).name}*"))
     made = {path for path in named if _is_mine(path, since)}
-    return {path for path in made - held_by(psutil.pids()) if not _may_be_read(path)} if made else set()
+    return made - held_by(psutil.pids()) if made else set()
 
 
 def remove(files: Iterable[Path]) -> None:
@@ -56,18 +50,6 @@ def _is_mine(path: Path, since: float) -> bool:
     with suppress(OSError):
         found = path.stat()
         return found.st_uid == os.getuid() and found.st_mtime >= since
-    return False
-
-
-def _may_be_read(path: Path) -> bool:
-    """Whether a proxy lives that may have written it for ranks which are starting."""
-    if not str(path).startswith(_TOPOLOGY):
-        return False
-    with suppress(OSError):
-        written = path.stat().st_mtime
-        there = [p.info for p in psutil.process_iter(["name", "status", "create_time"])]
-        living = [p for p in there if p["name"] == _PROXY and p["status"] != psutil.STATUS_ZOMBIE]
-        return any(-1 < written - p["create_time"] < _SOON for p in living)
     return False
 
 

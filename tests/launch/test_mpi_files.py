@@ -3,7 +3,6 @@
 import os
 import re
 import secrets
-import shutil
 import subprocess
 import sys
 import time
@@ -14,7 +13,6 @@ import pytest
 
 from labkit.launch import mpi_files, processes
 from tests.faults.small import with_shared_memory
-from tests.waiting import until
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="shared memory has names on Linux alone")
 
@@ -36,6 +34,13 @@ if world.rank == 1:
     os.kill(os.getpid(), 9) if sys.argv[1] == "killed" else os._exit(3)
 world.Barrier()
 """
+
+
+def test_hydra_writes_no_file_of_which_nobody_could_say_whose_it_is(labs):
+    """In /tmp, for ranks to read; whenever Hydra was killed, it stayed there."""
+    of_lab = processes.of_lab(labs(2)._engines.lab_id)
+    found = [process for process in of_lab if process.name() == "hydra_pmi_proxy"]
+    assert found and not any(Path(process.environ()["HWLOC_XMLFILE"]).exists() for process in found)
 
 
 @pytest.mark.ranks
@@ -94,28 +99,6 @@ def test_what_the_dead_have_left_is_removed_and_nothing_that_is_older_or_in_use(
         holder.kill()
     assert left in found and not {older, held, of_the_user} & found
     assert held in mpi_files.orphans(since), "who held it has ended"
-
-
-@pytest.fixture
-def topology():
-    """A file such as Hydra's proxy writes."""
-    file = Path(mpi_files._TOPOLOGY + secrets.token_hex(4))
-    file.touch()
-    yield file
-    file.unlink(missing_ok=True)
-
-
-def test_what_a_proxy_writes_for_ranks_stays_while_it_lives(topology, tmp_path):
-    """Nobody has reaped a proxy that was just killed; it counted as living, and its file stayed for good."""
-    shutil.copy(shutil.which("sleep"), proxy := tmp_path / "hydra_pmi_proxy")
-    with psutil.Popen([proxy, "60"]) as living:
-        until(lambda: living.name() == proxy.name)
-        written = living.create_time() + mpi_files._SOON - 0.5  # no other lab's proxy has begun so late
-        os.utime(topology, (written, written))
-        assert topology not in mpi_files.orphans(since=written - 1)
-        living.kill()
-        until(lambda: living.status() == psutil.STATUS_ZOMBIE)
-        assert topology in mpi_files.orphans(since=written - 1)
 
 
 MAKES = """

@@ -11,6 +11,8 @@ from labkit.launch import processes
 from labkit.launch.hosts import ssh
 
 _MODULE = "labkit.launch.hosts.remote_shell"
+_ALSO_THERE = ("HWLOC_XMLFILE",)
+"""What an MPI's processes on a host need to be told too, not only ranks; see `labkit.launch.mpi`."""
 
 
 def command(lab_id: str, arguments: list[str]) -> list[str]:
@@ -21,7 +23,8 @@ def command(lab_id: str, arguments: list[str]) -> list[str]:
     """
     first = next(i for i, argument in enumerate(arguments) if not argument.startswith("-"))
     options, (host, *words) = arguments[:first], arguments[first:]
-    there = shlex.join(["env", f"{processes.MARK}={lab_id}", "sh", "-c", " ".join(words)])
+    told = [f"{name}={os.environ[name]}" for name in _ALSO_THERE if name in os.environ]
+    there = shlex.join(["env", f"{processes.MARK}={lab_id}", *told, "sh", "-c", " ".join(words)])
     return [*ssh.ssh(host, *options), there]
 
 

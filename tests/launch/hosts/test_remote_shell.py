@@ -34,3 +34,9 @@ def test_a_shell_there_gets_mark_and_words():
     words = ["X='1 2';export X;", "echo", '"$X"', f"${processes.MARK}", '"$0$#"']
     there = remote_shell.command("ab12", ["a", *words])[-1]
     assert subprocess.check_output(there, shell=True, text=True) == "1 2 ab12 sh0\n"
+
+
+def test_hydra_is_told_there_too_to_write_no_file(monkeypatch):
+    monkeypatch.setenv("HWLOC_XMLFILE", "/nonexistent/x.xml")
+    there = remote_shell.command("ab12", ["a", "printenv", "HWLOC_XMLFILE"])[-1]
+    assert subprocess.check_output(there, shell=True, text=True) == "/nonexistent/x.xml\n"
