@@ -11,7 +11,6 @@ help        completion and inspection in its cells
 meanwhile   the same while one of them runs
 debugging   %debug, and debuggers from outside
 conversation  what is typed to ranks that have stopped in pdb
-stopped     processes that are stopped and live
 cell        one cell, from sending it to its end
 outcome     what ranks have said in it, and how it ended
 last        the result of the last one, shown again

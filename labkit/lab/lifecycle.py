@@ -12,12 +12,12 @@ import ipyparallel as ipp
 
 from labkit import LabError, launch
 from labkit.lab import remote
-from labkit.lab.stopped import Stopped
 from labkit.launch import cause_of_death, shared
 from labkit.launch.engines import Engines
 from labkit.launch.interrupts import interrupts_held
 from labkit.launch.ranks import Rank
 from labkit.launch.spare import Spare
+from labkit.launch.stopped import Stopped
 from labkit.rank.protocol import Leftover
 
 if TYPE_CHECKING:

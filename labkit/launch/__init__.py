@@ -18,6 +18,7 @@ shared           one lab for all notebooks of a JupyterLab server
 spare            a second set of ranks, ready for a restart
 spare_maker      the process that makes it
 interrupts       Ctrl-C where an exception would leave something half done
+stopped          processes that are stopped, and live
 keeping          that a lab always has a living keeper
 keeper           the process that ends what a `kill -9` would leave
 processes        which processes belong to a lab

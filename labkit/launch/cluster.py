@@ -31,6 +31,7 @@ from labkit.launch import (
     witness,
 )
 from labkit.launch.interrupts import interrupts_held
+from labkit.launch.stopped import STOPPED_FOR, Standstill
 
 START_DEADLINE = 120.0
 """Seconds until a start that has not succeeded is given up."""
@@ -86,6 +87,10 @@ class Start:
     patience: float = START_DEADLINE
     _forkserver: subprocess.Popen | None = None
 
+    def __post_init__(self) -> None:
+        is_spare = self.patience > START_DEADLINE  # those are put on hold while cells run
+        self._standstill = Standstill(self.folder.name, self.patience if is_spare else STOPPED_FOR)
+
     def run(self) -> ipp.Client:
         """Start them, and wait for all. LabError if they do not come."""
         deadline = time.monotonic() + self.patience
@@ -100,7 +105,7 @@ class Start:
         self._watch(cluster)
         client = self._connected(cluster, deadline)
         while len(client.ids) < self.plan.ranks:
-            if not keeper.all_vital_live(self.folder) or time.monotonic() > deadline:
+            if self._is_over(deadline):
                 came = len(client.ids)
                 client.close(linger=0)
                 raise self._failure(came)
@@ -167,12 +172,17 @@ class Start:
             except RuntimeError:  # the keeper ends the controller when mpiexec has ended
                 raise self._failure() from None
             except TimeoutError:  # that has just happened, or it has much to do
-                if not keeper.all_vital_live(self.folder) or time.monotonic() > deadline:
+                if self._is_over(deadline):
                     raise self._failure() from None
             except ValueError:  # the controller is just writing how to reach it, or cannot
                 if time.monotonic() > written:
                     raise self._failure() from None
                 time.sleep(0.05)
+
+    def _is_over(self, deadline: float) -> bool:
+        """Whether it is of no use to wait longer."""
+        late = time.monotonic() > deadline
+        return late or not keeper.all_vital_live(self.folder) or bool(self._standstill.reason())
 
     def _engine_args(self) -> list[str]:
         return [
@@ -190,13 +200,15 @@ class Start:
         found, fix = slurm.why_no_nodes(said) if self.plan.launcher == "slurm" else ("", "")
         if found:
             return LabError(f"{self.plan.ranks} ranks started by Slurm", found, fix)
+        asked = f"{self.plan.ranks} ranks with {self.plan.mpi.name} {self.plan.mpi.version}"
+        if self._standstill.reason():
+            return LabError(asked, self._standstill.reason(), "start again")
         known, fix = no_start.why(said, Path.cwd())
         last = cause_of_death.controllers_last_line(self.folder)
         if last and not known:
             known = f"their controller ended, and said last: {last}"
         how = f"{self.patience:.0f} s went by" if keeper.all_vital_live(self.folder) else "mpiexec ended"
         seen = known or f"{came} came up, then {how}; the ranks' last lines:\n{said}"
-        asked = f"{self.plan.ranks} ranks with {self.plan.mpi.name} {self.plan.mpi.version}"
         return LabError(asked, seen, f"{fix}, then start again")
 
 

@@ -62,6 +62,15 @@ def _marked() -> Iterator[tuple[psutil.Process, str]]:
             continue  # another user's, or gone since
 
 
+def said(process: psutil.Process) -> str:
+    """What it runs: a module of Python's, or else its name; "" if it is gone."""
+    try:
+        words = process.cmdline()
+        return words[words.index("-m") + 1] if "-m" in words[:-1] else process.name()
+    except psutil.Error:
+        return ""
+
+
 def _runs(process: psutil.Process, module: str) -> bool:
     try:
         return module in process.cmdline()

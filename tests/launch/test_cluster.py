@@ -1,15 +1,19 @@
-"""A start whose processes end under its eyes says so."""
+"""A start whose processes end, or stand still, under its eyes says so."""
 
+import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import psutil
 import pytest
 
 from labkit import LabError
-from labkit.launch import MPI, Plan
+from labkit.launch import MPI, Plan, plan, processes
 from labkit.launch.cluster import Start
+from labkit.launch.engines import Engines
+from tests.waiting import until
 
 
 @pytest.mark.parametrize("ended", ["controller", "mpiexec"])
@@ -23,3 +27,27 @@ def test_what_has_just_ended_cannot_be_watched(ended, tmp_path):
     start = Start(Plan(2, MPI("mpich", "5.0", "mpiexec")), tmp_path, "")
     with pytest.raises(LabError, match="2 ranks"):
         start._watch(cluster)
+
+
+@pytest.mark.ranks
+@pytest.mark.skipif(sys.platform != "linux", reason="only there ranks are forked from one process")
+def test_what_is_stopped_while_a_lab_starts_is_told():
+    """The start waited for it until its 120 s were over."""
+    mine, stopped = psutil.Process(), []
+    there = mine.children()
+
+    def stop() -> None:
+        def found() -> bool:
+            new = [p for p in mine.children() if p not in there]
+            stopped[:] = [p for p in new if processes.said(p) == "labkit.rank.forkserver"]
+            return bool(stopped)
+
+        assert until(found)
+        stopped[0].send_signal(signal.SIGSTOP)
+
+    with ThreadPoolExecutor() as beside, pytest.raises(LabError) as caught:
+        strike = beside.submit(stop)
+        Engines.start(plan(2), processes.identity(mine))
+    strike.result()
+    assert f"labkit.rank.forkserver (pid {stopped[0].pid}) is stopped (SIGSTOP)" == caught.value.found
+    assert not processes.is_alive(stopped[0])
