@@ -28,3 +28,10 @@ class TaintedError(CommunicationError):
 
 class DeadlineError(CommunicationError):
     """An operation did not end within the timeout of its group."""
+
+
+def require_partner(verb: str, rank: int, group: str, members: int) -> None:
+    """LabError unless a group of so many members has that rank."""
+    if not 0 <= rank < members:
+        found = f"group {group!r} has ranks 0 to {members - 1}"
+        raise LabError(f"{verb} with rank {rank}", found, "use one of these")

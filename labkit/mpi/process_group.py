@@ -11,6 +11,7 @@ from labkit import LabError
 from labkit.mpi.call import Call
 from labkit.mpi.collectives import plans
 from labkit.mpi.cuda import with_nccl
+from labkit.mpi.errors import require_partner
 from labkit.mpi.expect import expect, expect_rows
 from labkit.mpi.group import Group
 from labkit.mpi.messages import slow_link
@@ -190,12 +191,7 @@ class MPIProcessGroup(Group):
         return slow_link.begin_receive(self, call, tensors[0], MPI.ANY_SOURCE, tag)
 
     def _partner(self, verb: str, rank: int) -> tuple[int]:
-        if not 0 <= rank < self.members:
-            raise LabError(
-                f"{verb} with rank {rank}",
-                f"group {self.named!r} has ranks 0 to {self.members - 1}",
-                "use one of these",
-            )
+        require_partner(verb, rank, self.named, self.members)
         return (self.ranks[rank],)
 
 

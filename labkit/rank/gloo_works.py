@@ -48,8 +48,8 @@ def _remembered(name: str, method: Callable) -> Callable:
     @wraps(method)
     def remembered(group: dist.ProcessGroup, *args: Any, **kwargs: Any) -> Any:
         global _last
-        work = method(group, *args, **kwargs)
         call = other_backends.call_of(name, group, *args, **kwargs)
+        work = method(group, *args, **kwargs)
         call.where = position_above("remembered", "torch's function", "its decorator")
         call.sequence = None if message else number_of(group)
         _last = work, call

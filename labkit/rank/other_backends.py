@@ -14,6 +14,7 @@ import torch
 import torch.distributed as dist
 
 from labkit.mpi.call import Call
+from labkit.mpi.errors import require_partner
 from labkit.mpi.record import record
 from labkit.mpi.record.position import position_above
 from labkit.mpi.wire.buffers import op_name
@@ -129,9 +130,12 @@ def call_of(name: str, group: dist.ProcessGroup, *args: Any, opts: Any = None, *
     ranks = _ranks(group)
     if name in MESSAGES:
         tensors, *partner, tag = args
+        verb = "send" if name == "send" else "recv"
+        for rank in partner:  # gloo would read beyond its table, and end the process, or wait for ever
+            require_partner(verb, rank, group.group_name, len(ranks))
         others = tuple(r for r in ranks if r != ranks[group.rank()])
         peers = (ranks[partner[0]],) if partner else others
-        return Call("send" if name == "send" else "recv", group.group_name, peers, tensors, tag=tag)
+        return Call(verb, group.group_name, peers, tensors, tag=tag)
     verb, place = VERBS[name]
     opts = opts or next((a for a in args if hasattr(a, "asyncOp")), None)
     root = opts.rootRank if hasattr(opts, "rootRank") else None

@@ -273,6 +273,17 @@ def test_gloo_discards_it_with_the_group_or_the_processes(gloo, shell, name):
 
 @pytest.mark.slow
 @pytest.mark.ranks
+@pytest.mark.parametrize("option", ["", "--trace"])
+def test_a_message_of_gloo_to_a_rank_that_there_is_not_costs_no_rank(gloo, shell, option):
+    """gloo looked beyond its table: the rank ended by a segmentation fault, or waited for ever."""
+    for call in ("dist.send(torch.ones(200000), dst=99)", "dist.irecv(torch.ones(3), src=2)"):
+        with pytest.raises(CellError, match=r"(send|recv) with rank (99|2) .*\nfound: .*has ranks 0 to 1"):
+            run(shell, gloo, call, option)
+        next_cells_are_right(shell, gloo)
+
+
+@pytest.mark.slow
+@pytest.mark.ranks
 def test_a_cell_runs_on_the_new_ranks_that_an_earlier_one_needed(gloo, shell):
     magics = PxMagics(shell, gloo)
     with capture_output() as captured:
