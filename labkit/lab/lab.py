@@ -101,7 +101,8 @@ class Lab(Lifecycle):
     def _state(self, r: Rank) -> str:
         if self._engines is None:
             return "stopped"
-        return "ready" if self._lives(r) else "dead"
+        lives = self._engines.is_alive() if self.plan.is_remote else r.process()
+        return "ready" if lives else "dead"
 
     def _changed(self) -> None:
         if self._engines is not None:

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import ipyparallel as ipp
+import psutil
 
 from labkit import LabError, launch
 from labkit.lab import remote
-from labkit.launch import cause_of_death, shared
+from labkit.launch import cause_of_death, keeper, processes, shared
 from labkit.launch.engines import Engines
 from labkit.launch.interrupts import interrupts_held
 from labkit.launch.ranks import Rank
@@ -52,7 +53,7 @@ class Lifecycle:
 
     def is_running(self) -> bool:
         """Whether every rank lives, and can be reached."""
-        return self._engines is not None and self._engines.is_alive() and all(map(self._lives, self.ranks))
+        return self._engines is not None and _all_live(self._needed())
 
     def require_running(self) -> None:
         """LabError if the lab is stopped, has lost a rank, or is another notebook's by now."""
@@ -63,8 +64,9 @@ class Lifecycle:
         """LabError if the lab is stopped, or has lost a rank; then the others are ended."""
         if self._engines is None:
             raise LabError("a cell on the ranks", self._ended, "lab.restart()")
-        if self.is_running():
-            self._stopped.refuse(self.ranks, self._engines.folder)
+        needed = self._needed()
+        if _all_live(needed):
+            self._stopped.refuse(needed)
             return
         folder = self._engines.folder
         cause = shared.ended_elsewhere(folder) or cause_of_death.cause_of_death(self.plan, folder, self.ranks)
@@ -164,9 +166,14 @@ class Lifecycle:
             self.stop()
             raise
 
-    def _lives(self, r: Rank) -> bool:
-        """Whether a rank's process lives; on another host mpiexec stands for it, which ends with any rank."""
-        return self._engines.is_alive() if self.plan.is_remote else r.process() is not None
+    def _needed(self) -> dict[str, psutil.Process | None]:
+        """What must live here, by name; None for what is gone. With a rank elsewhere mpiexec ends."""
+        ranks = () if self.plan.is_remote else self.ranks
+        return keeper.vital(self.folder) | {str(r): r.process() for r in ranks}
 
     def _changed(self) -> None:
         """What is to be done when the ranks are others, or empty again, or none."""
+
+
+def _all_live(needed: dict[str, psutil.Process | None]) -> bool:
+    return psutil.STATUS_DEAD not in map(processes.status, needed.values())

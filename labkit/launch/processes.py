@@ -176,12 +176,18 @@ def is_alive(process: psutil.Process | None) -> bool:
         return False
 
 
+def status(process: psutil.Process | None) -> str:
+    """What a process that was just found does, as psutil has it; STATUS_DEAD for a zombie, and for None."""
+    try:
+        told = psutil.STATUS_DEAD if process is None else process.status()
+    except psutil.Error:
+        return psutil.STATUS_DEAD
+    return psutil.STATUS_DEAD if told == psutil.STATUS_ZOMBIE else told
+
+
 def is_stopped(process: psutil.Process | None) -> bool:
     """Whether it lives and is suspended, as by SIGSTOP."""
-    try:
-        return process is not None and process.status() == psutil.STATUS_STOPPED
-    except psutil.Error:
-        return False
+    return status(process) == psutil.STATUS_STOPPED
 
 
 def _wait(processes: list[psutil.Process], seconds: float) -> list[psutil.Process]:

@@ -21,7 +21,7 @@ class Rank:
     def process(self) -> psutil.Process | None:
         """The living process, or None when it is gone, even if its pid is another's by now."""
         process = processes.parse(f"{self.pid} {self.started!r}")
-        return process if processes.is_alive(process) else None
+        return None if processes.status(process) == psutil.STATUS_DEAD else process
 
     def __str__(self) -> str:
         return f"rank {self.rank} (pid {self.pid} on {self.host})"

@@ -2,15 +2,13 @@
 
 import math
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import psutil
 
 from labkit import LabError
-from labkit.launch import keeper, processes
-from labkit.launch.ranks import Rank
+from labkit.launch import processes
 
 STOPPED_FOR = 1.0
 """Seconds for which a process must have been stopped before that is told."""
@@ -24,9 +22,9 @@ class Stopped:
     def __init__(self) -> None:
         self._awake = 0.0
 
-    def refuse(self, ranks: Iterable[Rank], folder: Path) -> None:
-        """LabError if a process of the lab in that folder has been stopped for a while; nothing is ended."""
-        stopped = _stopped({str(r): r.process() for r in ranks} | keeper.vital(folder))
+    def refuse(self, needed: Mapping[str, psutil.Process | None]) -> None:
+        """LabError if one of these processes of a lab has been stopped for a while; nothing is ended."""
+        stopped = _stopped(needed)
         if not stopped:
             self._awake = time.monotonic()
         elif time.monotonic() - self._awake > STOPPED_FOR:
@@ -57,7 +55,7 @@ class Standstill:
 
 
 def _stopped(named: Mapping[str, psutil.Process | None]) -> dict[str, psutil.Process]:
-    return {name: p for name, p in named.items() if p is not None and processes.is_stopped(p)}
+    return {name: p for name, p in named.items() if p and processes.is_stopped(p)}
 
 
 def _said(stopped: Mapping[str, psutil.Process]) -> str:
