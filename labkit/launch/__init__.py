@@ -10,7 +10,7 @@ runtime          where running labs have their folders
 ranks            the ranks as facts
 channel          what notebook and ranks say to each other, encrypted and signed
 ports            that nobody else gets the controller's
-heartbeat        that the controller is one process
+heartbeat        that the controller is one process, which leaves idle ranks alone
 remote           what is needed when ranks are on other hosts
 slurm            ranks by one `srun`
 hosts/           names of hosts, ssh to them, what they tell
