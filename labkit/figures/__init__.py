@@ -28,10 +28,10 @@ units               seconds and bytes in units that a reader can say
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 
-# Ctrl-C in the midst of it would leave parts of a matplotlib that can never be imported again. It reaches no
-# other thread than the main one.
+# Ctrl-C in the midst of it would leave parts of a matplotlib that can never be imported again, or make an
+# ImportError of itself. It reaches no other thread than the main one.
 with ThreadPoolExecutor(1) as _thread:
-    _thread.submit(import_module, "matplotlib.pyplot").result()
+    list(_thread.map(import_module, ("matplotlib.pyplot", "matplotlib.backends.backend_agg")))
 
 from labkit.figures.animation import animation
 from labkit.figures.cells import Cell
