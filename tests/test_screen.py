@@ -110,6 +110,7 @@ def said(shell, lab, code):
     return captured.outputs[0].data["text/plain"]
 
 
+@pytest.mark.slow
 def test_the_readme_shows_what_cells_say(labs, shell):
     shown = re.findall(r"```python\n(%%px\n.*?)```\n(?:\n.*?\n)?```\n(.*?)```", README, re.DOTALL)
     assert len(shown) == 2

@@ -39,6 +39,13 @@ def cases(table, one_in=1):
     ]
 
 
+def solutions():
+    """Every exercise; `make test` tries the solutions of every other one."""
+    by_day = drawn("solutions", list(EXERCISES), len(EXERCISES) // 2)
+    for name, label in IDS.items():
+        yield pytest.param(name, id=label, marks=[pytest.mark.slow] * (name not in by_day))
+
+
 @pytest.fixture(scope="module")
 def verdict(labs):
     """`verdict(name, source)`: what a learner is told whose cell this is; None: no cell was run."""
@@ -81,7 +88,7 @@ def test_before_anything_is_written(verdict, name):
     assert f'labkit.hint("{name}")' in told.text
 
 
-@each_exercise
+@pytest.mark.parametrize("name", solutions())
 def test_the_solution_passes(verdict, name):
     told = verdict(name, EXERCISES[name].solution)
     assert told.solved, why(told)

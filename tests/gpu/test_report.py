@@ -26,6 +26,7 @@ def made(tmp_path_factory) -> tuple[subprocess.CompletedProcess, dict]:
     return done, json.loads(file.read_text())
 
 
+@pytest.mark.slow
 def test_it_passes_and_its_last_line_counts(made):
     done, told = made
     assert done.returncode == 0, done.stdout
@@ -34,6 +35,7 @@ def test_it_passes_and_its_last_line_counts(made):
     assert told["counts"] == {"passed": 0, "failed": 0, "skipped": skipped}
 
 
+@pytest.mark.slow
 def test_each_item_says_why_it_was_skipped(made):
     done, told = made
     for item in told["items"]:
@@ -41,6 +43,7 @@ def test_each_item_says_why_it_was_skipped(made):
         assert any(item["name"] in line and item["reason"] in line for line in done.stdout.splitlines())
 
 
+@pytest.mark.slow
 def test_the_items_are_all_tests_that_carry_the_marker(made):
     files = {item["name"].partition("::")[0] for item in made[1]["items"]}
     marked = {file.name for file in Path(__file__).parent.glob("test_*.py") if "mark.gpu" in file.read_text()}
@@ -49,6 +52,7 @@ def test_the_items_are_all_tests_that_carry_the_marker(made):
     assert lessons == {"00", "01", "02", "03", "04", "05", "24"}
 
 
+@pytest.mark.slow
 def test_the_machine_is_described(made):
     machine = made[1]["machine"]
     assert machine["gpus"] == [] and machine["nccl"] is None

@@ -38,10 +38,11 @@ ENDS = {
 
 
 def ends():
-    """Each end among 8 ranks, one of them in `make test`; and among 32, by night."""
+    """One among 3 ranks in `make test`, each among 8 in `make test-all`, and among 32 by night."""
     for end in ENDS:
-        later = end not in drawn("ends", list(ENDS), 1)
-        yield pytest.param(end, 8, marks=[pytest.mark.slow] * later)
+        if end in drawn("ends", list(ENDS), 1):
+            yield pytest.param(end, 3)
+        yield pytest.param(end, 8, marks=pytest.mark.slow)
         yield pytest.param(end, 32, marks=pytest.mark.nightly)
 
 

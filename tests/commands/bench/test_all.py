@@ -39,6 +39,7 @@ def test_one_command_prints_the_whole_table(tmp_path, capsys):
     assert {"all_reduce", "ddp_step"} <= verbs
 
 
+@pytest.mark.slow
 def test_one_of_them_can_be_asked_for_alone(tmp_path, capsys):
     document = measured(tmp_path, "trace", "--rounds", "2", "--quick")
     printed = capsys.readouterr().out
