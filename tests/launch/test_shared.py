@@ -195,7 +195,8 @@ def test_labkit_stop_reaps_what_a_crash_left():
     left = psutil.Popen(["sleep", "300"], env=mark, start_new_session=True)
     bystander = psutil.Popen(["sleep", "300"])
     try:
-        assert [p.pid for p in processes.of_lab(lab_id)] == [left.pid]
+        # A moment after its start a program has no environment yet.
+        assert until(lambda: [p.pid for p in processes.of_lab(lab_id)] == [left.pid])
         processes.end_lab(lab_id)
         assert not processes.is_alive(left) and processes.is_alive(bystander)
     finally:
