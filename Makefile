@@ -66,7 +66,7 @@ hub: $(INSTALLED) ## what a class at a JupyterHub needs: cluster/hub/up
 quick: $(TESTABLE) ## style, types, layers, and the tests that start no ranks: about a minute
 	@$(ACTIVATE) && exec python tests/run_parts.py quick
 
-test: $(TESTABLE) ## what any machine can run, in about 15 minutes on 2 cores
+test: $(TESTABLE) ## what any machine can run, in about 13 minutes on 2 cores
 	@$(ACTIVATE) && exec python tests/run_parts.py test
 
 test-all: test ## that, and what takes longer, root, a browser or other environments
