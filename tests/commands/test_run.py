@@ -50,7 +50,13 @@ def test_no_such_script(capsys):
     assert "asked: ranks that run none.py" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize(
+    "sign",
+    [
+        signal.SIGKILL,
+        *(pytest.param(sign, marks=pytest.mark.slow) for sign in (signal.SIGTERM, signal.SIGINT)),
+    ],
+)
 def test_nothing_outlives_the_command(sign, tmp_path):
     script = tmp_path / "sleeps.py"
     script.write_text("import os, time; os.write(1, b'up\\n'); time.sleep(600)")
