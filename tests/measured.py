@@ -13,30 +13,38 @@ import time
 import coverage
 
 EVERY = 0.3
-"""Seconds between two writes."""
+"""Seconds between two writes, at least."""
+SHARE = 1 / 20
+"""Of the time that writing may take: where many are measured at once it takes long."""
 BLOCKED = 0.2
 """Seconds after which a main thread that has not begun to write is taken to be waiting for something."""
 ASK = signal.SIGVTALRM
 """The signal whose handler writes; it is never sent, so that it interrupts no system call."""
 
-_writing = threading.Lock()
-_written = threading.Event()
+_writing: threading.Lock
+_written: threading.Event
 
 
 def coverage_init(registry, options) -> None:
-    """Called by coverage.py in each process when measuring begins."""
+    """Called by coverage.py in each process when measuring begins, in a forked one too: it may have been
+    forked while a thread that it does not have was writing."""
+    global _writing, _written
     if threading.current_thread() is threading.main_thread():
+        _writing, _written = threading.Lock(), threading.Event()
         signal.signal(ASK, _write)
         threading.Thread(target=_ask, daemon=True).start()
 
 
 def _ask() -> None:
+    took = 0.0
     while True:
-        time.sleep(EVERY)
+        time.sleep(max(EVERY, took / SHARE))
+        began = time.monotonic()
         _written.clear()
         _thread.interrupt_main(ASK)
         if not _written.wait(BLOCKED):
             _write()
+        took = time.monotonic() - began
 
 
 def _write(*_) -> None:

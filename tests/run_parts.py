@@ -27,7 +27,7 @@ from xml.etree import ElementTree
 
 import psutil
 
-from labkit.launch import processes
+from labkit.launch import living
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -61,7 +61,7 @@ UNIT = ("tests", "--ignore=tests/faults", "--ignore=tests/mpi")
 NOT_STORED = "--ignore=notebooks/course"  # it runs in a course of its own: tests/exercises/test_course.py
 NOTEBOOKS = Part("notebooks", 25, pytest("--nbval", "--nbval-cell-timeout=120", NOT_STORED, "notebooks"))
 # The notebooks of a run share one lab, as those of a JupyterLab do: it ends with this process.
-SERVER = {"LABKIT_SERVER": processes.identity(psutil.Process())}
+SERVER = {"LABKIT_SERVER": living.identity(psutil.Process())}
 
 
 # What these assert of times that they measured, a busy machine would change; and 12 computes all the time.
@@ -107,11 +107,12 @@ LINT = (
 FUZZ = "tests/faults/test_fuzz.py"
 NO_FUZZ = f"--ignore={FUZZ}"
 
-# What takes long, in four: what compares no measured times, answers, the backend, and lessons, which do.
+# What takes long: what compares no measured times, labs that are harmed, answers, the backend, and lessons.
 ANSWERS = ("tests/exercises", "tests/algorithms")
-ELSEWHERE_SLOW = (f"--ignore={path}" for path in (*ANSWERS, "tests/mpi", "tests/notebooks"))
+ELSEWHERE_SLOW = (f"--ignore={path}" for path in (*ANSWERS, "tests/faults", "tests/mpi", "tests/notebooks"))
 NOT_TIMED = "slow and not timed and not nightly"
-SLOW = Part("slow", 40, pytest("tests", *ELSEWHERE_SLOW, NO_FUZZ, "-m", NOT_TIMED))
+SLOW = Part("slow", 40, pytest("tests", *ELSEWHERE_SLOW, "-m", NOT_TIMED))
+SLOW_FAULTS = Part("slow faults", 20, pytest("tests/faults", NO_FUZZ, "-m", NOT_TIMED))
 SLOW_ANSWERS = Part("slow answers", 35, pytest(*ANSWERS, "-m", NOT_TIMED))
 SLOW_MPI = Part("slow mpi", 20, pytest("tests/mpi", "-m", NOT_TIMED))
 SLOW_LESSONS = Part("slow lessons", 35, pytest("tests/notebooks", "-m", "slow and not nightly"))
@@ -145,7 +146,7 @@ PARTS: dict[str, tuple[Stage, ...]] = {
         *in_turn(TIMED, lessons(alone=True)),
     ),
     "test-all": (
-        ((SLOW,), (SLOW_ANSWERS, SLOW_MPI, SLURM, DOCS)),
+        ((SLOW,), (SLOW_ANSWERS, DOCS), (SLOW_FAULTS, SLOW_MPI, SLURM)),
         *in_turn(SLOW_TIMED, Part("browser", 25, marked("browser")), SLOW_LESSONS),
         # These wait for other processes most of the time. There is one box of hosts, so one lane needs it.
         (

@@ -38,6 +38,8 @@ def make(tmp_path):
     """Call make in a copy; returns what it asked of Python, or the words in which it failed."""
     for name in ("Makefile", "pyproject.toml", "constraints.txt"):
         shutil.copy(ROOT / name, tmp_path)
+    configuration = Path("labkit", "commands", "page", "config", "ipython")
+    shutil.copytree(ROOT / configuration, tmp_path / configuration)
     log, python = tmp_path / "log", tmp_path / "python"
     python.write_text(STAND_IN.format(log=log))
     python.chmod(0o755)
@@ -134,7 +136,8 @@ def answers(url, within):
 @pytest.mark.timeout(720)
 def test_a_fresh_clone_opens_a_lab(tmp_path):
     """With only Python and make: one command installs all and prints a URL that works."""
-    ignored = [line.strip("/") for line in (ROOT / ".gitignore").read_text().split()]
+    lines = (ROOT / ".gitignore").read_text().split()
+    ignored = [line.strip("/") for line in lines if not line.startswith("/")]  # those do no harm
     clone = shutil.copytree(ROOT, tmp_path / "labkit", ignore=shutil.ignore_patterns(".git", *ignored))
     run("make", "install", f"PYTHON={sys.executable}", cwd=clone, check=True, timeout=360)
 
@@ -142,6 +145,8 @@ def test_a_fresh_clone_opens_a_lab(tmp_path):
     before = stamp.stat().st_mtime_ns
     run("make", "install", cwd=clone, check=True, timeout=60)
     assert stamp.stat().st_mtime_ns == before, "nothing was installed"
+    [configured] = clone.glob(".venv/etc/ipython/*.json")
+    assert "labkit" in configured.read_text(), "%%px is there before a lab is"
 
     with socket.create_server(("127.0.0.1", 0)) as unused:
         port = unused.getsockname()[1]  # if another takes it meanwhile, Jupyter takes the next and says so
@@ -151,6 +156,7 @@ def test_a_fresh_clone_opens_a_lab(tmp_path):
         lines = iter(server.stderr.readline, "")
         url = next(found[0] for line in lines if (found := re.search(r"http://127\S+token=\S+", line)))
         assert answers(url, within=120)
+        assert len([*clone.glob("lessons/*.ipynb")]) == len([*clone.glob("notebooks/*.ipynb")])
     finally:
         server.terminate()
         server.communicate(timeout=120)

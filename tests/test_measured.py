@@ -17,7 +17,13 @@ pytestmark = pytest.mark.nightly  # it tests what tests
 
 ROOT = Path(__file__).parent.parent
 FUNCTIONS = 3000
-SETTINGS = "[run]\nparallel = true\nplugins = tests.measured\ndata_file = {folder}/data\n"
+SETTINGS = """
+[run]
+parallel = true
+plugins = tests.measured
+patch = subprocess, fork
+data_file = {folder}/data
+"""
 
 
 @pytest.fixture
@@ -68,6 +74,22 @@ def test_a_process_that_waits_and_is_killed_has_written(measured):
     process.send_signal(signal.SIGKILL)
     process.wait(10)
     assert lines() == {1, 2, 3, 4}
+
+
+def test_a_forked_process_that_waits_and_is_killed_has_written(measured):
+    """What it calls, that is: the frame that forked is not seen any more."""
+    start, lines = measured
+    process = start(
+        "import os, time\ndef wait():\n    x = 1\n    time.sleep(600)\n    x = 2\n"
+        "if child := os.fork():\n    print(child, flush=True)\n    os.wait()\nelse:\n    wait()\n"
+    )
+    child = int(process.stdout.readline())
+    deadline = time.monotonic() + 30
+    while not lines() >= {3, 4} and time.monotonic() < deadline:
+        time.sleep(0.2)
+    os.kill(child, signal.SIGKILL)
+    assert process.wait(10) == 0
+    assert lines() == {1, 2, 3, 4, 6, 7, 8}
 
 
 def test_who_finds_the_data_locked_does_not_wait_for_ever(monkeypatch, tmp_path):

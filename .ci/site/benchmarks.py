@@ -13,8 +13,12 @@ ratios within each. Ratios carry over to another machine better than seconds do.
 
 `plain` is ipyparallel as its documentation starts it, `gloo` is PyTorch's own backend for CPUs, `raw` is
 blocking mpi4py, `mpi` is labkit's backend, and `checked` is that backend as a lab uses it, comparing every
-call between ranks. In the row `ddp_step`, `raw` is the same step without communication. Collectives are
-seconds per call on the slowest rank."""
+call between ranks. In the row `ddp_step`, `raw` is the same step without communication; in the rows
+`flat ring`, `mpi` is an all-reduce and `raw` a ring of messages over all ranks. Collectives are seconds per
+call on the slowest rank.
+
+What one process does for all ranks is what limits a cluster. The table of more and more ranks ends with lines
+through what was measured of the controller and of the notebook, drawn on to 1,024 ranks."""
 NONE = """No measurement is kept yet. On a quiet machine:
 
     labkit bench --json tests/commands/bench/bench.json"""

@@ -15,13 +15,13 @@ def serve_first(weights: torch.Tensor, updates: int, needed: int, step: Step) ->
     """Server: make so many updates of the weights [P], each by the mean of the first `needed` gradients.
 
     Every other rank calls `work` of lesson 10; if they are W, then W - needed of them are backup workers. A
-    gradient that comes after its update is dropped, and its worker gets the weights of now: what is used is
+    gradient that comes after its update is dropped, and its worker gets the newest weights: what is used is
     never stale. With needed = W this is synchronous SGD. Built in lesson 11.
     """
     workers, fresh = range(1, dist.get_world_size()), {}
     for _ in range(updates):
         send_weights(fresh or workers, weights)
-        current, fresh = set(fresh or workers), {}  # who has the weights of now
+        current, fresh = set(fresh or workers), {}  # who has the newest weights
         while len(fresh) < needed:
             worker, verb, gradient = receive(weights)
             if worker in current:

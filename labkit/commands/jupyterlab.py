@@ -12,7 +12,7 @@ from typing import NoReturn
 import psutil
 
 from labkit.commands import front_page, lessons, page
-from labkit.launch import processes
+from labkit.launch import living
 from labkit.launch.shared import SERVER
 
 WORKSPACE = "labkit"
@@ -27,7 +27,7 @@ labkit lab [FOLDER] [options of JupyterLab]
 Open JupyterLab with the table of the lessons in front; its notebooks share one lab. An empty folder gets the
 lessons; what you changed is never overwritten.
 
-  FOLDER          where the notebooks are (this folder, or notebooks/ in a clone)
+  FOLDER          where the notebooks are (this folder, or lessons/ in a clone)
   --with-outputs  put lessons there with their outputs, in which answers stand below predictions
   --course FILE   a course of a teacher's own, which says which lessons there are
   --no-browser    print the address, and open nothing
@@ -73,15 +73,17 @@ def main(arguments: list[str]) -> NoReturn:
         run = [sys.executable, "-m", "jupyterlab", *arguments]
     else:
         run = command(arguments)
-    os.environ[SERVER] = processes.identity(psutil.Process())  # execv keeps pid and start time
+    os.environ[SERVER] = living.identity(psutil.Process())  # execv keeps pid and start time
     os.environ[CONFIG] = os.pathsep.join(filter(None, [os.environ.get(CONFIG), str(page.HERE / "config")]))
     os.execv(run[0], run)
 
 
 def _folder() -> Path:
-    """This folder, or the folder of the lessons if this is a clone."""
-    clone = Path("notebooks")
-    return (clone if any(clone.glob(lessons.FILES)) else Path()).resolve()
+    """This folder; in a clone, whose own lessons show what nbval compares, one of the learner's in it."""
+    if not any(Path("notebooks").glob(lessons.FILES)):
+        return Path().resolve()
+    Path("lessons").mkdir(exist_ok=True)
+    return Path("lessons").resolve()
 
 
 def _open_front_page() -> None:

@@ -114,6 +114,11 @@ class Exercise:
         )
 
     @property
+    def whole(self) -> bool:
+        """Whether the stub is a whole program, with a bug to find, and nothing is left out of it."""
+        return "your code" not in self.stub
+
+    @property
     def head(self) -> str:
         """The line above its body: "def swap(mine):"."""
         written = self._written

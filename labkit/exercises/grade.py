@@ -165,10 +165,12 @@ def _undone(lab: Lab, exercise: Exercise) -> str:
         where = ranks([r for r, state in enumerate(told) if state == "missing"])
         return f"there is no function {exercise.name} on {where}; run the cell that defines it, on all ranks"
     if "untouched" in told:
-        return (
-            f"write {exercise.call} in the cell above, run that cell and then this one\n"
-            f'labkit.hint("{exercise.name}") gives a hint'
+        first = (
+            f"{exercise.name} is still as the lesson gave it: find the bug, change that cell"
+            if exercise.whole
+            else f"write {exercise.call} in the cell above"
         )
+        return f'{first}, run that cell and then this one\nlabkit.hint("{exercise.name}") gives a hint'
     return ""
 
 
@@ -202,7 +204,8 @@ def _execute(lab: Lab, function: str, exercise: Exercise, size: int, seed: int) 
     try:
         replace(outcome, left="").raise_for_failure()
     except CellError as error:
-        return str(error).replace(source, f"labkit.check({exercise.name!r})"), ""  # what the learner called
+        # Where what the check gave to the function waits, there is no line of the learner's.
+        return str(error).replace(f"line 1: {source}", f"inside labkit.check({exercise.name!r})"), ""
     return "", outcome.left
 
 

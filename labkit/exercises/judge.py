@@ -51,7 +51,8 @@ class Comparison:
             f"  rank {first} expected {show(right[first], start)}{where}",
             f"  rank {first} got      {show(answers.found[first], start)}",
         ]
-        return "\n".join([*lines, *_known(answers, self.mistakes, wrong, tolerance)])
+        explained = _known(answers, self.mistakes, wrong, tolerance) or _factor(answers, right, wrong)
+        return "\n".join([*lines, *explained])
 
 
 def compare(expected: Values, *mistakes: Mistake, tolerance: float = 1e-4) -> Comparison:
@@ -82,6 +83,25 @@ def _known(answers: Answers, mistakes: tuple[Mistake, ...], wrong: list[int], to
     return []
 
 
+def _factor(answers: Answers, right: list, wrong: list[int]) -> list[str]:
+    """That all which is wrong is so by one factor, as by a wrong divisor. A whole number counts something."""
+    found, expected = ([numbers(values[r]) for r in wrong] for values in (answers.found, right))
+    pairs = list(zip(found, expected, strict=True))
+    if any(a is None or b is None or a.shape != b.shape or not b.any() for a, b in pairs):
+        return []
+    found, expected = (torch.cat([part.flatten() for part in parts]) for parts in (found, expected))
+    if expected.equal(expected.round()):
+        return []
+    factor = ((found @ expected) / (expected @ expected)).item()
+    times = round(max(factor, 1 / factor)) if factor > 0 else 0
+    exactly = times if factor > 1 else 1 / max(times, 1)
+    if times < 2 or not close(found, exactly * expected):
+        return []
+    if factor > 1:
+        return [f"That is {times} times too much: is a division missing, or something in it more than once?"]
+    return [f"That is {times} times too little: is it divided once too often, or by the wrong number?"]
+
+
 def close(found: object, expected: object, tolerance: float = 1e-4) -> bool:
     """Whether two values agree: as numbers, element by element, of one shape where there are several."""
     a, b = numbers(found), numbers(expected)
@@ -91,12 +111,12 @@ def close(found: object, expected: object, tolerance: float = 1e-4) -> bool:
 
 
 def _first_difference(found: object, expected: object, tolerance: float) -> int:
-    """Where to start showing: the first wrong element of a vector, 0 for all that is no vector."""
+    """Where to start showing: the first wrong element, of a matrix if it would not be seen otherwise."""
     a, b = numbers(found), numbers(expected)
-    if a is None or b is None or a.dim() != 1 or a.shape != b.shape:
+    if a is None or b is None or a.shape != b.shape or a.dim() == 0:
         return 0
-    wrong = ~((a - b).abs() <= tolerance * b.abs().max())
-    return int(wrong.nonzero()[0])
+    first = int((~((a - b).abs() <= tolerance * b.abs().max())).flatten().nonzero()[0])
+    return first if a.dim() == 1 or first >= SHOWN else 0
 
 
 def numbers(value: object) -> torch.Tensor | None:

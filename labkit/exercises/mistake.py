@@ -15,6 +15,7 @@ _KNOWN = (
     (r"no lab came up", "no lab came up"),
     (r"there is no function", "not written"),
     (r"write .* in the cell above", "not written"),
+    (r".* is still as the lesson gave it", "not changed"),
     (r"deadlock", "deadlock"),
     (r"nothing moves", "ranks wait, though all have called"),
     (r"the deadline of", TOO_LONG),

@@ -38,7 +38,12 @@ def defined_by(error: str) -> str:
     name = missing[1]
     here = rf"^(?:def|class) {name}\b|^{name}\b[^=\n(]*=(?!=)|\bimport\b.*\b{name}\b"
     latest = _latest(here)
-    return f"\nIn [{latest[0]}] defines {name}: run it again, the ranks are new" if latest else ""
+    if not latest:
+        return ""
+    number, source = latest
+    if source.lstrip().startswith(PX):
+        return f"\nIn [{number}] defines {name}: run it again, the ranks are new"
+    return f"\nIn [{number}] defines {name} in the notebook, not on the ranks: bring it into a {PX} cell"
 
 
 def _latest(pattern: str) -> tuple[int, str] | None:

@@ -12,24 +12,28 @@ from labkit.exercises.progress_file import changed, read
 WIDTH = 88
 
 
-def predict(name: str, value: float | None = None, *, measured: float | None = None) -> None:
+def predict(
+    name: str, value: float | None = None, *, measured: float | None = None, computed: float | None = None
+) -> None:
     """Keep the learner's number; later, set it beside what was measured. Every lesson asks for one.
 
     >>> labkit.predict("turns", 3)              # before the experiment; None: no number yet
-    noted: 3 T. The lesson will measure it.
+    noted: 3 T. The lesson will find it.
     >>> labkit.predict("turns", measured=2.1)   # after it
     you said 3 T, measured 2.1 T: off by +43%
 
-    The number outlives the kernel. LabError if there is no such prediction, or no number.
+    `computed` takes the place of `measured` for what a formula or a simulation gives. The number outlives
+    the kernel. LabError if there is no such prediction, or no number.
     """
     unit = prediction_named(name).unit
-    if measured is not None:
+    found, how = (measured, "measured") if computed is None else (computed, "computed")
+    if found is not None:
         said = read()["predictions"].get(name)
-        found = f"measured {number(measured)} {unit}"
+        told = f"{how} {number(found)} {unit}"
         if said is None:
-            print(f"you said no number; {found}")
+            print(f"you said no number; {told}")
         else:
-            print(f"you said {number(said)} {unit}, {found}: {_off(said, measured, unit)}")
+            print(f"you said {number(said)} {unit}, {told}: {_off(said, found, unit)}")
     elif value is None:
         print("no number yet: put yours in place of None and run the cell again")
     else:
@@ -39,7 +43,7 @@ def predict(name: str, value: float | None = None, *, measured: float | None = N
             raise LabError(asked, "that is no number", f'labkit.predict("{name}", 1.5)')
         with changed() as progress:
             progress["predictions"][name] = noted
-        print(f"noted: {number(noted)} {unit}. The lesson will measure it.")
+        print(f"noted: {number(noted)} {unit}. The lesson will find it.")
 
 
 def _number(value: object) -> float | None:
@@ -53,13 +57,13 @@ def _number(value: object) -> float | None:
     return found if math.isfinite(found) else None
 
 
-def _off(said: float, measured: float, unit: str) -> str:
-    if said == measured:
+def _off(said: float, found: float, unit: str) -> str:
+    if said == found:
         return "exactly"
     if unit == "%":
-        points = number(abs(said - measured))
-        return f"{points} point{'s' * (points != '1')} too {'high' if said > measured else 'low'}"
-    return f"off by {said / measured - 1:+.0%}" if measured else f"off by {said - measured:+.3g}"
+        points = number(abs(said - found))
+        return f"{points} point{'s' * (points != '1')} too {'high' if said > found else 'low'}"
+    return f"off by {said / found - 1:+.0%}" if found else f"off by {said - found:+.3g}"
 
 
 def ask(name: str, answer: str | None = None) -> None:
@@ -83,7 +87,10 @@ def ask(name: str, answer: str | None = None) -> None:
         fix = f"one of {', '.join(choices)}"
         raise LabError(f"answer {reprlib.repr(answer)} to question {name}", "there is no such choice", fix)
     with changed() as progress:
-        progress["questions"][name] = letter
+        if (
+            progress["questions"].get(name) != question.right
+        ):  # who goes on to read the other reasons keeps it
+            progress["questions"][name] = letter
     verdict = "right" if letter == question.right else "no"
     print(_wrapped(f"{name}  ({letter}) {choices[letter].text}: {verdict}. {choices[letter].reason}", 6))
 

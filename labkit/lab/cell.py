@@ -20,6 +20,8 @@ from labkit.rank.protocol import ABSENT, COMPUTING, FINISHED, RAISED, WAITING, R
 
 LOOK_AFTER = 0.25
 """Seconds between two looks at what the ranks do; a shorter cell is never looked at."""
+SHARE = 1 / 8
+"""Of the processor's time that the notebook may take for looks: those at hundreds of ranks are fewer."""
 
 Watcher = Callable[[tuple[Said, ...], tuple[State, ...], float], None]
 """Is shown what the ranks have said, what they do, and for how many seconds the cell has run."""
@@ -92,6 +94,7 @@ def _wait(
     """Until the cell is over (None), or else why it has to be stopped."""
     start = time.monotonic()
     looked, guard = start, Watch(one_machine=not lab.plan.is_remote)
+    took = [0.0, 0.0]  # seconds of the processor, by the last two looks; a first one may import something
     conversation = Conversation(lab, interrupted)
     while not result.done():
         result.wait(0.05)
@@ -100,8 +103,8 @@ def _wait(
             return Diagnosis((), "interrupted")
         if deadline is not None and now - start > deadline:
             return Diagnosis((), f"the deadline of {deadline:g} s passed")
-        if now - looked > LOOK_AFTER:
-            looked = now
+        if now - looked > max(LOOK_AFTER, min(took) / SHARE):
+            looked, before = now, time.process_time()
             lab.require_running()
             said = gather(result)
             seen = states(lab, said)
@@ -112,6 +115,7 @@ def _wait(
             diagnosis = guard.look(seen, now)
             if diagnosis:
                 return diagnosis
+            took = [took[1], time.process_time() - before]
     return Diagnosis((), "interrupted") if interrupted.is_set() else None
 
 

@@ -13,7 +13,7 @@ import psutil
 
 from labkit import LabError, launch
 from labkit.lab import remote
-from labkit.launch import cause_of_death, keeper, processes, shared
+from labkit.launch import cause_of_death, keeper, living, shared
 from labkit.launch.engines import Engines
 from labkit.launch.interrupts import interrupts_held
 from labkit.launch.ranks import Rank
@@ -53,7 +53,9 @@ class Lifecycle:
 
     def is_running(self) -> bool:
         """Whether every rank lives, and can be reached."""
-        return self._engines is not None and _all_live(self._needed())
+        return self._engines is not None and psutil.STATUS_DEAD not in map(
+            living.told, self._needed().values()
+        )
 
     def require_running(self) -> None:
         """LabError if the lab is stopped, has lost a rank, or is another notebook's by now."""
@@ -65,8 +67,9 @@ class Lifecycle:
         if self._engines is None:
             raise LabError("a cell on the ranks", self._ended, "lab.restart()")
         needed = self._needed()
-        if _all_live(needed):
-            self._stopped.refuse(needed)
+        do = {name: living.told(identity) for name, identity in needed.items()}
+        if psutil.STATUS_DEAD not in do.values():
+            self._stopped.refuse({name: needed[name] for name in do if do[name] == psutil.STATUS_STOPPED})
             return
         folder = self._engines.folder
         cause = shared.ended_elsewhere(folder) or cause_of_death.cause_of_death(self.plan, folder, self.ranks)
@@ -166,14 +169,10 @@ class Lifecycle:
             self.stop()
             raise
 
-    def _needed(self) -> dict[str, psutil.Process | None]:
-        """What must live here, by name; None for what is gone. With a rank elsewhere mpiexec ends."""
+    def _needed(self) -> dict[str, str]:
+        """The identity of what must live here, by name. With a rank elsewhere mpiexec ends."""
         ranks = () if self.plan.is_remote else self.ranks
-        return keeper.vital(self.folder) | {str(r): r.process() for r in ranks}
+        return keeper.watched(self.folder) | {str(r): r.identity for r in ranks}
 
     def _changed(self) -> None:
         """What is to be done when the ranks are others, or empty again, or none."""
-
-
-def _all_live(needed: dict[str, psutil.Process | None]) -> bool:
-    return psutil.STATUS_DEAD not in map(processes.status, needed.values())

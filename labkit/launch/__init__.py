@@ -21,6 +21,7 @@ interrupts       Ctrl-C where an exception would leave something half done
 stopped          processes that are stopped, and live
 keeping          that a lab always has a living keeper
 keeper           the process that ends what a `kill -9` would leave
+living           a process known by pid and start time, and what it does
 processes        which processes belong to a lab
 witness          the process that mpiexec knows as a rank, which says how the rank ended
 endings          how a rank ended, as its witness says it

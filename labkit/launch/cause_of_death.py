@@ -5,7 +5,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from labkit.launch import Plan, endings, keeper, processes, slurm, witness
+from labkit.launch import Plan, endings, keeper, living, slurm, witness
 from labkit.launch.ranks import Rank
 
 _REPORT = "mpiexec.log"
@@ -59,7 +59,7 @@ def cause_of_death(plan: Plan, folder: Path, ranks: tuple[Rank, ...]) -> str:
     if missed == ["hydra_pmi_proxy"] or ("hydra_pmi_proxy" in missed and _ENDED_BY_ITSELF in log):
         return "hydra_pmi_proxy died, which holds the ranks for mpiexec"
     gone = [r for r in ranks if not r.process()]
-    if gone and not plan.is_remote and processes.is_alive(keeper.vital(folder)["mpiexec"]):
+    if gone and not plan.is_remote and living.is_alive(keeper.vital(folder)["mpiexec"]):
         return f"{' and '.join(map(str, gone))} died, and nobody said how"
     return f"{'srun' if plan.launcher == 'slurm' else 'mpiexec'} died, and the ranks with it"
 
@@ -94,7 +94,7 @@ def _missed(folder: Path) -> list[str]:
     noted = folder / keeper.GONE
     if noted.exists():  # the keeper ends what is left, so by now all may be gone
         return noted.read_text().splitlines()
-    return [name for name, process in keeper.vital(folder).items() if not processes.is_alive(process)]
+    return [name for name, process in keeper.vital(folder).items() if not living.is_alive(process)]
 
 
 def _noted(folder: Path) -> str:
@@ -107,7 +107,7 @@ def _whole_report(folder: Path, seconds: float) -> str:
     """What ranks and launcher wrote: the latter has ended the other ranks when it ends."""
     deadline = time.monotonic() + seconds
     while not endings.first(log := last_lines(folder, 200)) and time.monotonic() < deadline:
-        if not processes.is_alive(keeper.vital(folder)["mpiexec"]):
+        if not living.is_alive(keeper.vital(folder)["mpiexec"]):
             return last_lines(folder, 200)
         time.sleep(0.02)
     return log

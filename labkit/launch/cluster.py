@@ -23,6 +23,7 @@ from labkit.launch import (
     channel,
     keeper,
     listeners,
+    living,
     mpi_files,
     no_start,
     processes,
@@ -124,7 +125,7 @@ class Start:
         """Have the keeper see to what the lab is dead without, as far as that has started."""
         controller, mpiexec = cluster.controller.process, cluster.engine_set.process
         try:
-            vital = [processes.identity(process) for process in (controller, mpiexec, *_proxies(mpiexec))]
+            vital = [living.identity(process) for process in (controller, mpiexec, *_proxies(mpiexec))]
         except psutil.NoSuchProcess:
             raise self._failure(came) from None
         keeper.note(self.folder / keeper.WATCHED, *vital)

@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 
 from labkit import LabError
-from labkit.launch import mpi_files, private, processes, slurm
+from labkit.launch import living, mpi_files, private, processes, slurm
 from labkit.launch.hosts.watchdog import Watchdog
 
 WATCHED = "watched"
@@ -75,12 +75,12 @@ def main(lab_id: str, path: str, *hosts: str) -> None:
 
 
 def _missed(watched: Path) -> list[str]:
-    return [name for name, p in zip(VITAL, noted(watched), strict=False) if not processes.is_alive(p)]
+    return [name for name, p in zip(VITAL, noted(watched), strict=False) if not living.is_alive(p)]
 
 
 def has_owner(folder: Path) -> bool:
     """Whether the process lives that the lab must not outlive."""
-    return all(map(processes.is_alive, noted(folder / OWNER) or [None]))
+    return all(map(living.is_alive, noted(folder / OWNER) or [None]))
 
 
 def note(file: Path, *identities: str) -> None:
@@ -90,20 +90,29 @@ def note(file: Path, *identities: str) -> None:
 
 def noted(file: Path) -> list[psutil.Process | None]:
     """The processes written down in a file, None for each that is gone."""
+    return [living.parse(identity) for identity in _identities(file)]
+
+
+def _identities(file: Path) -> list[str]:
     try:
-        return [processes.parse(line) for line in file.read_text().splitlines()]
+        return file.read_text().splitlines()
     except FileNotFoundError:
         return []
 
 
+def watched(folder: Path) -> dict[str, str]:
+    """The identities of the processes without which a lab is dead, by name; "" of what has not started."""
+    return dict(zip(VITAL, _identities(folder / WATCHED) or ["", ""], strict=False))
+
+
 def vital(folder: Path) -> dict[str, psutil.Process | None]:
-    """The processes without which a lab is dead, by name; None for one that is gone, or has not started."""
-    return dict(zip(VITAL, noted(folder / WATCHED) or [None, None], strict=False))
+    """Those processes; None for one that is gone, or has not started."""
+    return {name: living.parse(identity) if identity else None for name, identity in watched(folder).items()}
 
 
 def all_vital_live(folder: Path) -> bool:
     """Whether the lab of that folder runs; mpiexec ends when any rank has."""
-    return all(map(processes.is_alive, vital(folder).values()))
+    return all(map(living.is_alive, vital(folder).values()))
 
 
 def end(folder: Path) -> None:

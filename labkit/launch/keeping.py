@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 
 from labkit import LabError
-from labkit.launch import keeper, processes
+from labkit.launch import keeper, living, processes
 
 MISSED_AFTER = 1.0
 """Seconds between two looks at whether the keeper lives."""
@@ -27,7 +27,7 @@ class Keeping:
         command = ["labkit.launch.keeper", self._folder.name, str(self._folder), *self._hosts]
         started = processes.begin(command, self._folder.name)
         self._begun.append(started)
-        keeper.note(self._folder / keeper.SELF, processes.identity(psutil.Process(started.pid)))
+        keeper.note(self._folder / keeper.SELF, living.identity(psutil.Process(started.pid)))
 
     def watch(self) -> None:
         """And another in its place as soon as it is gone or stopped, for as long as the lab runs."""
@@ -37,8 +37,8 @@ class Keeping:
         while not self._ended.wait(MISSED_AFTER):
             if (self._folder / keeper.GONE).exists() or not keeper.all_vital_live(self._folder):
                 return
-            there = [p for p in keeper.noted(self._folder / keeper.SELF) if processes.is_alive(p)]
-            if all(map(processes.is_stopped, there)):
+            there = [p for p in keeper.noted(self._folder / keeper.SELF) if living.is_alive(p)]
+            if all(map(living.is_stopped, there)):
                 with suppress(OSError, LabError, psutil.Error):  # the lab is just being ended elsewhere
                     for stopped in there:
                         stopped.kill()

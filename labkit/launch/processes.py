@@ -17,7 +17,7 @@ from typing import Any
 
 import psutil
 
-from labkit.launch import mpi_files
+from labkit.launch import living, mpi_files
 
 MARK = "LABKIT_LAB"
 LOOK_AFTER = 0.1
@@ -139,61 +139,10 @@ def end_lab(lab_id: str, grace: float = 1.0, spare: tuple[int, ...] = ()) -> Non
         grace = 0.0  # what appears after the first round was started by something that is gone
 
 
-def started(process: psutil.Process) -> float:
-    """When it started: on Linux in ticks since the boot, for all else changes when somebody sets the clock.
-
-    Raises psutil.NoSuchProcess.
-    """
-    if sys.platform != "linux":
-        return process.create_time()
-    try:
-        after_name = Path(f"/proc/{process.pid}/stat").read_text(errors="replace").rpartition(")")[2]
-    except (FileNotFoundError, ProcessLookupError):
-        raise psutil.NoSuchProcess(process.pid) from None
-    return float(after_name.split()[19])  # the 22nd of proc(5): `comm`, the second, is left out
-
-
-def identity(process: psutil.Process) -> str:
-    """Pid and start time, as text that `parse` reads."""
-    return f"{process.pid} {started(process)!r}"
-
-
-def parse(identity: str) -> psutil.Process | None:
-    """The process of that pid and start time, or None if it is gone."""
-    pid, then = identity.split()
-    try:
-        process = psutil.Process(int(pid))
-        return process if started(process) == float(then) else None
-    except psutil.Error:
-        return None
-
-
-def is_alive(process: psutil.Process | None) -> bool:
-    """Whether this very process (pid and start time) still runs."""
-    try:
-        return process is not None and process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.Error:
-        return False
-
-
-def status(process: psutil.Process | None) -> str:
-    """What a process that was just found does, as psutil has it; STATUS_DEAD for a zombie, and for None."""
-    try:
-        told = psutil.STATUS_DEAD if process is None else process.status()
-    except psutil.Error:
-        return psutil.STATUS_DEAD
-    return psutil.STATUS_DEAD if told == psutil.STATUS_ZOMBIE else told
-
-
-def is_stopped(process: psutil.Process | None) -> bool:
-    """Whether it lives and is suspended, as by SIGSTOP."""
-    return status(process) == psutil.STATUS_STOPPED
-
-
 def _wait(processes: list[psutil.Process], seconds: float) -> list[psutil.Process]:
     """Those that are alive even then. A container's first process may never reap the dead."""
     deadline = time.monotonic() + seconds
-    while (alive := [p for p in processes if is_alive(p)]) and time.monotonic() < deadline:
+    while (alive := [p for p in processes if living.is_alive(p)]) and time.monotonic() < deadline:
         time.sleep(0.01)
     psutil.wait_procs(processes, timeout=0)  # reaps our own children
     return alive
@@ -204,7 +153,7 @@ def _suspend(processes: list[psutil.Process]) -> None:
     ranks = [process for process in processes if not _runs(process, KEEPER)]
     _signal(ranks, "suspend")
     deadline = time.monotonic() + STANDS_STILL
-    while any(is_alive(p) and not is_stopped(p) for p in ranks) and time.monotonic() < deadline:
+    while any(living.is_alive(p) and not living.is_stopped(p) for p in ranks) and time.monotonic() < deadline:
         time.sleep(0.001)
 
 

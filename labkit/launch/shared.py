@@ -18,7 +18,7 @@ from typing import Any
 import psutil
 
 from labkit import LabError
-from labkit.launch import Plan, keeper, private, processes
+from labkit.launch import Plan, keeper, living, private
 from labkit.launch.cluster import START_DEADLINE
 from labkit.launch.engines import Engines, this_notebook
 from labkit.launch.ranks import Rank
@@ -37,7 +37,7 @@ UnderWay = Callable[[Path], str]
 
 def is_shared() -> bool:
     """Whether labs here belong to a JupyterLab server."""
-    return processes.parse(os.environ.get(SERVER, "0 0")) is not None
+    return living.told(os.environ.get(SERVER, "")) != psutil.STATUS_DEAD
 
 
 @contextmanager
@@ -88,7 +88,7 @@ def find(plan: Plan, under_way: UnderWay | None = None) -> tuple[Engines, tuple[
 
 def new(plan: Plan, spare: Callable[[Plan], Engines | None]) -> Engines:
     """A new lab, the server's if there is one; `spare` gives engines that were prepared, if there are any."""
-    owner = os.environ[SERVER] if is_shared() else processes.identity(psutil.Process())
+    owner = os.environ[SERVER] if is_shared() else living.identity(psutil.Process())
     engines = spare(plan)
     if engines is None:
         return Engines.start(plan, owner)
@@ -140,7 +140,7 @@ def take(folder: Path) -> None:
 def require_leave(folder: Path, plan: Plan, under_way: UnderWay) -> None:
     """LabError if another notebook, whose kernel lives, runs a cell on that lab."""
     told = _told(folder / keeper.HOLDER) if is_shared() else {}
-    if told.get("process", _me()) == _me() or not processes.is_alive(processes.parse(told["process"])):
+    if told.get("process", _me()) == _me() or not living.is_alive(living.parse(told["process"])):
         return
     place = under_way(folder)
     if place:
@@ -178,7 +178,7 @@ def require_mine(folder: Path) -> None:
 
 
 def _me() -> str:
-    return processes.identity(psutil.Process())
+    return living.identity(psutil.Process())
 
 
 def _clock(seconds: float) -> str:

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 
 import psutil
 
-from labkit.launch import Plan, keeper, private, processes, spare_maker
+from labkit.launch import Plan, keeper, living, private, processes, spare_maker
 from labkit.launch.engines import Engines
 from labkit.launch.runtime import RUNTIME
 
@@ -44,7 +44,7 @@ class Spare:
         _end_other(engines)
         if not _is_wanted(plan):
             return
-        folder, owner = RUNTIME / secrets.token_hex(4), processes.identity(psutil.Process())
+        folder, owner = RUNTIME / secrets.token_hex(4), living.identity(psutil.Process())
         private.write(engines.folder / _NAME, folder.name)
         self._order = spare_maker.Order(plan, folder, owner, pids, QUIET)
         self._surroundings = _surroundings()

@@ -17,11 +17,13 @@ from pathlib import Path
 
 import psutil
 
-from labkit.launch import Plan, keeper, processes
+from labkit.launch import Plan, keeper, living
 
 HOLD, GO_ON = b"h", b"g"
 READY = "ready"
 """The file in the folder of the spare set that names the suspended processes, once all are."""
+LOOK_AFTER = 0.25
+"""Seconds between two looks at what was ordered, as long as there is nothing to suspend."""
 REST = 2.0
 """Seconds without a cell before a start that was put on hold goes on."""
 PATIENCE = 3600.0
@@ -47,23 +49,31 @@ class Hold:
         self._lock = threading.Lock()
         self._busy, self._since = False, time.monotonic()
         self._suspended: list[psutil.Process] = []
-        self._over = False
+        self._begun = self._over = False
 
     def quiet_for(self) -> float:
         """Seconds since the last cell ended; 0 while one runs."""
         return 0.0 if self._busy else time.monotonic() - self._since
 
+    def begin(self) -> None:
+        """From now on there is something to suspend. To look for it takes as long as a short cell."""
+        self._begun = True
+
     def listen(self) -> None:
         """Obey orders until there can be no more of them."""
         while True:
-            if select.select([0], [], [], 0.25)[0]:
-                word = os.read(0, 1)
-                if not word:
+            if not self._begun:
+                time.sleep(LOOK_AFTER)  # who is woken by each cell takes time from it
+            if select.select([0], [], [], LOOK_AFTER)[0]:
+                words = os.read(0, 1 << 16)
+                if not words:
                     os._exit(0)  # the keeper sees to what has been started
-                self._busy, self._since = word == HOLD, time.monotonic()
+                self._busy, self._since = words.endswith(HOLD), time.monotonic()
             with self._lock:
                 if self._over:
                     return
+                if not self._begun:
+                    continue
                 if self._busy and time.monotonic() - self._since < 1.0:  # what was just being started, too
                     self._suspend(lambda command: any(word.startswith(self._program) for word in command))
                 elif self.quiet_for() > REST:
@@ -110,15 +120,16 @@ def main(order: Order) -> None:
     threading.Thread(target=hold.listen, daemon=True).start()
     needed = 2 * memory(order.pids)  # as much again must stay free
     while hold.quiet_for() < order.quiet or free_memory() < needed:
-        if not processes.is_alive(processes.parse(order.owner)):
+        if not living.is_alive(living.parse(order.owner)):
             return
         time.sleep(0.5)
     from labkit.launch.engines import Engines
 
+    hold.begin()
     engines = Engines.start(order.plan, order.owner, order.folder, PATIENCE)
     engines.client[:].apply_sync(int)  # what a first request needs is loaded by it
     engines.client.close(linger=0)
-    keeper.note(order.folder / READY, *map(processes.identity, hold.suspend_for_good()))
+    keeper.note(order.folder / READY, *map(living.identity, hold.suspend_for_good()))
     os._exit(0)
 
 

@@ -2,13 +2,13 @@
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import psutil
 
 from labkit import LabError
-from labkit.launch import processes
+from labkit.launch import living, processes
 
 STOPPED_FOR = 1.0
 """Seconds for which a process must have been stopped before that is told."""
@@ -22,13 +22,13 @@ class Stopped:
     def __init__(self) -> None:
         self._awake = 0.0
 
-    def refuse(self, needed: Mapping[str, psutil.Process | None]) -> None:
-        """LabError if one of these processes of a lab has been stopped for a while; nothing is ended."""
-        stopped = _stopped(needed)
+    def refuse(self, stopped: Mapping[str, str]) -> None:
+        """Told at each look which processes of a lab are stopped, by name their identities. LabError if some
+        have been for a while; nothing is ended."""
         if not stopped:
             self._awake = time.monotonic()
         elif time.monotonic() - self._awake > STOPPED_FOR:
-            pids = " ".join(str(process.pid) for process in stopped.values())
+            pids = " ".join(identity.split()[0] for identity in stopped.values())
             fix = f"in a terminal: kill -CONT {pids}; or lab.restart()"
             raise LabError("a cell on the ranks", _said(stopped), fix)
 
@@ -55,8 +55,8 @@ class Standstill:
 
 
 def _stopped(named: Mapping[str, psutil.Process | None]) -> dict[str, psutil.Process]:
-    return {name: p for name, p in named.items() if p and processes.is_stopped(p)}
+    return {name: p for name, p in named.items() if p and living.is_stopped(p)}
 
 
-def _said(stopped: Mapping[str, psutil.Process]) -> str:
+def _said(stopped: Collection[str]) -> str:
     return f"{' and '.join(stopped)} {'is' if len(stopped) == 1 else 'are'} stopped (SIGSTOP)"

@@ -122,7 +122,8 @@ class UnderWay(dist.Work):
 
     def _explain(self, error: MPI.Exception) -> CommunicationError:
         if error.Get_error_class() == MPI.ERR_TRUNCATE:
-            found, fix = "the message is longer than that", "receive into a tensor as large as the one sent"
+            found = "the message has more bytes: more elements, or larger ones (float64 into float32)"
+            fix = "receive into a tensor of the sender's shape and dtype"
             self.call.locate()
             return MismatchError(f"{self.call}, {self.call.line}", found, fix)
         return CommunicationError(str(self.call), f"MPI: {error.Get_error_string()}", "labkit.mpi.recover()")

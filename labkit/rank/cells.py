@@ -54,5 +54,6 @@ def name(file: str) -> str:
 def place(file: str, line: int) -> str:
     """ "line 3: dist.recv(x, src=1)", after the name of where it is if that is not the cell that runs."""
     elsewhere = file != _running and name(file) != THE_CELL
-    text = f"line {line}: {cut(linecache.getline(file, line).strip())}"
+    code = cut(linecache.getline(file, line).strip())  # none of a function that came from ranks before these
+    text = f"line {line}: {code}" if code else f"line {line}"
     return f"{name(file)}, {text}" if elsewhere else text

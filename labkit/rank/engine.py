@@ -72,6 +72,7 @@ class RankEngine(IPEngine):
         help.install(self.kernel.shell)
         displays.install(self.kernel.shell)
         self.kernel._abort_queues = lambda *args: None  # a failed cell must not swallow the next one
+        self.kernel._publish_execute_input = lambda *args: None  # who has sent a cell knows it
         self.kernel.raw_input = lambda *prompt: _refuse("input()", "set the value in the cell")
         self.kernel.shell.ask_exit = _stay
         debugger.install()

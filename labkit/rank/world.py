@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 
 from labkit import mpi
-from labkit.launch import endings, mpi_files, processes
+from labkit.launch import endings, living, mpi_files
 from labkit.launch.hosts import ssh
 from labkit.mpi.watched.install import install
 from labkit.mpi.wire import store
@@ -114,5 +114,5 @@ def describe() -> dict:
         "pid": os.getpid(),
         "device": str(device()),
         "backend": dist.get_backend(),
-        "started": processes.started(psutil.Process()),
+        "started": living.started(psutil.Process()),
     }

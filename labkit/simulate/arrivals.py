@@ -43,7 +43,7 @@ def asynchronous(workers: int, updates: int, seconds: Seconds) -> list[Arrival]:
 def first_of(workers: int, needed: int, updates: int, seconds: Seconds) -> list[float]:
     """The time of each update (s), if the first `needed` gradients for its weights make it. Lesson 11.
 
-    A worker that comes too late begins anew with the weights of then: it cannot be told before it comes.
+    A worker that comes too late begins anew with the weights there are: it cannot be told before it comes.
     LabError unless 1 <= needed <= workers.
 
     >>> first_of(2, 1, 3, lambda worker: 1.0 if worker == 1 else 2.5)

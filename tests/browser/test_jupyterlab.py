@@ -6,7 +6,7 @@ import nbformat
 import psutil
 import pytest
 
-from labkit.launch import processes
+from labkit.launch import living
 from labkit.launch.shared import SERVER
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(240)]
@@ -85,9 +85,9 @@ def test_a_kernel_restart_leaves_no_rank_of_its_own_alive(notebook):
     opened = notebook(OWN_START, PIDS)
     opened.run(0)
     ranks = [psutil.Process(pid) for pid in pids(opened.run(1))]
-    assert len(ranks) == 4 and all(map(processes.is_alive, ranks))
+    assert len(ranks) == 4 and all(map(living.is_alive, ranks))
     opened.restart()
-    opened.until(lambda: not any(map(processes.is_alive, ranks)), "the end of the ranks")
+    opened.until(lambda: not any(map(living.is_alive, ranks)), "the end of the ranks")
 
 
 def test_notebooks_share_the_lab_and_the_last_to_start_has_it(notebook, chromium, screenshot):

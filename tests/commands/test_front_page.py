@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import nbformat
 import pytest
 
 from labkit.commands import front_page, jupyterlab, lessons
@@ -189,12 +190,14 @@ def test_the_command_opens_the_front_page(tmp_path, monkeypatch):
     assert json.loads(saved.read_text())["data"][front_page._WIDGET]["data"]["path"] == front_page.NAME
 
 
-def test_a_clone_opens_its_notebooks(tmp_path, monkeypatch, capsys):
+def test_in_a_clone_a_learner_has_copies_without_outputs(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("JUPYTERLAB_WORKSPACES_DIR", str(tmp_path / "workspaces"))
     (tmp_path / "clone" / "notebooks").mkdir(parents=True)
     shutil.copy(LESSONS[0], tmp_path / "clone" / "notebooks")
     monkeypatch.chdir(tmp_path / "clone")
-    assert f"--ServerApp.root_dir={tmp_path / 'clone' / 'notebooks'}" in jupyterlab.command([])
+    assert f"--ServerApp.root_dir={tmp_path / 'clone' / 'lessons'}" in jupyterlab.command([])
+    mine = nbformat.read(tmp_path / "clone" / "lessons" / LESSONS[0].name, as_version=4)
+    assert not any(cell.get("outputs") for cell in mine.cells)
     monkeypatch.chdir(tmp_path)  # neither empty nor with lessons
     assert not any("default_url" in word for word in jupyterlab.command([]))
     assert "no lessons here" in capsys.readouterr().err

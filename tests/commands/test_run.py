@@ -39,6 +39,13 @@ def test_a_script_gets_its_ranks_and_its_arguments(script, capfd):
     assert said == [f"rank {rank} of 2: ['--ranks', '9'] 127.0.0.1" for rank in range(2)]
 
 
+def test_a_module_is_run_as_python_runs_one(script, monkeypatch, capfd):
+    monkeypatch.setenv("PYTHONPATH", str(script.parent))
+    assert main(["run", "-n", "2", "-m", "script", "-m", "seven"]) == 7
+    said = sorted(capfd.readouterr().out.splitlines())
+    assert {f"rank {rank} of 2: ['-m', 'seven'] 127.0.0.1" for rank in range(2)} <= set(said)
+
+
 def test_the_exit_code_is_the_script_s(script, monkeypatch, capfd):
     monkeypatch.setenv("LABKIT_RANKS", "1")
     assert main(["run", str(script), "seven"]) == 7

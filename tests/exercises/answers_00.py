@@ -18,6 +18,15 @@ WRONG = {
             "deadlock: rank 1 finished the cell",
         ),
         "the mean": ("return sum(numbers[rank::world_size]) / len(numbers)", "no sum of the numbers"),
+        "fewer chunks than ranks": (
+            "return torch.tensor(numbers).chunk(world_size)[rank].sum().item()",
+            "in a world of 3, rank 2: IndexError",
+        ),
+        "the rest for the last": (
+            "n = len(numbers) // world_size\nend = None if rank == world_size - 1 else (rank + 1) * n\n"
+            "return sum(numbers[rank * n : end])",
+            "in a world of 3, the total is right, but over budget: rank 2 took 2 of 2 numbers, limit 1",
+        ),
         "nothing returned": ("sum(numbers[rank::world_size])", "got None, which is no sum of the numbers"),
     },
     "estimate_pi": {
@@ -38,7 +47,12 @@ WRONG = {
         "wrong divisor": (
             "hits = torch.rand(darts, 2).square().sum(dim=1) < 1\n"
             "return 4 * hits.double().sum().item() / (darts / world_size)",
-            "rank 0 is wrong\n  expected 3.1416",
+            "That is 4 times pi: divide this rank's hits by all the darts that it threw",
+        ),
+        "the hits of all": (
+            "hits = (torch.rand(darts, 2).square().sum(dim=1) < 1).sum()\ndist.all_reduce(hits)\n"
+            "return 4 * hits.item() / darts",
+            "That is 4 times pi: divide this rank's hits by all the darts that it threw",
         ),
         "only rank 0 right": (
             "hit = torch.rand(darts, 2).norm(dim=1) < 1\nreturn 4 * hit.double().mean() if rank == 0 else 0",

@@ -89,7 +89,7 @@ WRONG = {
             EXCHANGE.format(to="rank ^ 1", source="rank ^ 1").replace(
                 "torch.empty_like(mine)", "torch.zeros(mine.shape)"
             ),
-            "in a world of 2, ",
+            "(float64 into float32)",
         ),
         "of another shape": (
             EXCHANGE.format(to="rank ^ 1", source="rank ^ 1").replace(

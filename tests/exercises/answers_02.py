@@ -17,12 +17,16 @@ WRONG = {
         ),
         "in place": (
             TURNS.replace("x.clone()", "x").replace("dist.isend(x,", "dist.isend(total.clone(),"),
-            "Numbers count more than once",
+            "in a world of 2, every rank is right, but rank 0 changed `x`",
         ),
         "own tensor": (TURNS.replace("return total", "return x"), "That is the rank's own tensor"),
+        "own tensor twice": (
+            TURNS.replace("return total", "return total + x"), "The rank's own tensor counts twice.",
+        ),
         "the mean": (TURNS.replace("return total", "return total / world_size"), "That is the mean"),
-        "only rank 0 right": (TURNS.replace("return total", "return total if rank == 0 else x"), "ranks "
-        "1-2 are wrong"),
+        "only rank 0 right": (
+            TURNS.replace("return total", "return total if rank == 0 else x"), "rank 1 is wrong",
+        ),
         "not waited for": (TURNS.replace("        request.wait()\n", ""), "never waits for its isend"),
         "deadlock": (
             TURNS.replace("request = dist.isend", "dist.send").replace("        request.wait()\n", ""),
@@ -40,6 +44,10 @@ WRONG = {
         "only rank 0 right": (
             "dist.reduce(loss, dst=0)\nreturn loss / world_size",
             "rank 1 is wrong",
+        ),
+        "own loss twice": (
+            "total = loss.clone()\ndist.all_reduce(total)\nreturn (total + loss) / world_size",
+            "The rank's own loss counts twice.",
         ),
         "only a division": ("return loss / world_size", "the sum did not come here"),
         "deadlock": (
@@ -84,6 +92,12 @@ WRONG = {
             "for root, chunk in enumerate(x.chunk(world_size)):\n    reduce_to(root, chunk)\n"
             "    broadcast_from((root + 1) % world_size, chunk)",
             "are wrong",
+        ),
+        "own chunk twice": (
+            "for root, chunk in enumerate(x.chunk(world_size)):\n    own = chunk.clone()\n"
+            "    reduce_to(root, chunk)\n    if rank == root:\n        chunk += own\n"
+            "    broadcast_from(root, chunk)",
+            "Each chunk has its root's own numbers in it twice.",
         ),
         "not in place": ("x = x.clone()\nall_reduce_naive(x)\nreturn x", "x is what it was: write into it"),
         "only rank 0 right": ("reduce_to(0, x)", "in a world of 2, rank 1 is wrong"),

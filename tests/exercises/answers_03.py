@@ -20,6 +20,11 @@ WRONG = {
             "return mean * min(1.0, limit / mean.norm().item()) / world_size",
             "The sum was clipped and then divided",
         ),
+        "always stretched": (
+            "mean = gradient.clone()\ndist.all_reduce(mean)\nmean /= world_size\n"
+            "return mean * limit / mean.norm()",
+            "A gradient that is short enough stays as it is",
+        ),
         "the argument lost": (
             "dist.all_reduce(gradient)\ngradient /= world_size\n"
             "return gradient * min(1.0, limit / gradient.norm().item())",
@@ -122,7 +127,19 @@ WRONG = {
             SUMS + "m = s[0] / s[2]\nreturn s[1] / s[2] - m**2, m",
             "Mean and variance are swapped",
         ),
-        "the mean alone": (SUMS + "return s[0] / s[2]", "ranks 0-1 are wrong"),
+        "the mean alone": (SUMS + "return s[0] / s[2]", "Return the variance, too"),
+        "standard deviation": (
+            SUMS + "m = s[0] / s[2]\nreturn m, (s[1] / s[2] - m**2).sqrt()",
+            "The second is the standard deviation.",
+        ),
+        "wrong divisor": (
+            SUMS + "m = s[0] / world_size\nreturn m, s[1] / world_size - m**2",
+            "Divide by the number of rows of all ranks.",
+        ),
+        "own rows as divisor": (
+            SUMS + "n = len(x_r) * world_size\nm = s[0] / n\nreturn m, s[1] / n - m**2",
+            "ranks have different numbers of rows. Add those up, too.",
+        ),
         "over budget": (
             "s = torch.stack([x_r.sum(0), torch.full_like(x_r[0], len(x_r))])\ndist.all_reduce(s)\n"
             "m = s[0] / s[1]\nv = ((x_r - m) ** 2).sum(0)\ndist.all_reduce(v)\nreturn m, v / s[1]",

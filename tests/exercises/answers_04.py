@@ -35,7 +35,11 @@ WRONG = {
         "the mean": (
             "for t in model.state_dict().values():\n    dist.all_reduce(t)\n"
             "    t.copy_(t / world_size)",
-            "ranks 0-1 are wrong",
+            "This is the mean over the ranks. Take the weights of rank 0: broadcast them.",
+        ),
+        "the mean of the parameters": (
+            "for p in model.parameters():\n    dist.all_reduce(p.data)\n    p.data /= world_size",
+            "This is the mean over the ranks. Take the weights of rank 0: broadcast them.",
         ),
         "only rank 0 right": (
             "for t in model.state_dict().values():\n    dist.reduce(t.clone(), dst=0)",
@@ -108,6 +112,18 @@ WRONG = {
             STEP.replace("for batch in order", "for batch in torch.arange(len(x))") + "return losses",
             "The samples were taken as they lie",
         ),
+        "sync_gradients by name": (
+            STEP.replace("sync(model)", "sync_gradients(model)") + "return losses",
+            "Call `sync(model)`, the function that is given",
+        ),
+        "losses with their graphs": (
+            STEP.replace("loss.item()", "loss") + "return losses",
+            "Return numbers: loss.item()",
+        ),
+        "losses as tensors": (
+            STEP.replace("loss.item()", "loss.detach()") + "return losses",
+            "Return numbers: loss.item()",
+        ),
         "no losses": (STEP, "The weights are right, the losses are not"),
         "never stepped": (STEP.replace("    optimizer.step()\n", "") + "return losses", "are wrong"),
         "over budget": (
@@ -136,6 +152,11 @@ WRONG = {
             LOSS + "loss.backward()\nfor p in model.parameters():\n    dist.all_reduce(p.grad)\n"
             "optimizer.step()",
             "This is a step along the sum of the gradients",
+        ),
+        "weights averaged": (
+            LOSS + "loss.backward()\noptimizer.step()\nfor p in model.parameters():\n"
+            "    dist.all_reduce(p.data)\n    p.data /= world_size",
+            "Each rank has stepped alone, and then the weights were averaged.",
         ),
         "no step": (LOSS + "loss.backward()\nsync_gradients(model)", "The weights are as they were"),
         "over budget": (

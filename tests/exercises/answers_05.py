@@ -15,6 +15,11 @@ WRONG = {
             "R = world_size\nreturn 2 * (R - 1) / R * n / ((R - 1) * t_comp - overhead)",
             "Each rank believes its own stopwatch",
         ),
+        "the largest of the bandwidths": (
+            "R = world_size\nW = torch.tensor(2 * (R - 1) / R * n / ((R - 1) * t_comp - overhead))\n"
+            "dist.all_reduce(W, op=dist.ReduceOp.MAX)\nreturn W",
+            "You took the largest of the ranks' bandwidths. Take the longest times first",
+        ),
         "the mean": (
             LONGEST.replace("MAX", "AVG") + "return 2 * (R - 1) / R * n / ((R - 1) * T - o)",
             "That is with the mean of the times",
@@ -82,15 +87,15 @@ WRONG = {
     "sync_seconds": {
         "as it was": (
             TIMED.format("", "sync()") + "return seen",
-            "The stopwatch of who comes early runs while it waits",
+            "On a rank that comes early the stopwatch runs while it waits",
         ),
         "met too early": (
             "dist.barrier()\n" + TIMED.format("", "sync()") + "return seen",
-            "The stopwatch of who comes early runs while it waits",
+            "On a rank that comes early the stopwatch runs while it waits",
         ),
         "met too late": (
             TIMED.format("", "dist.barrier()\nsync()") + "return seen",
-            "Make all ranks meet between compute() and the start of the stopwatch",
+            "On a rank that comes early the stopwatch runs while it waits",
         ),
         "the whole step": (
             "from time import perf_counter\ndist.barrier()\nstart = perf_counter()\n"
@@ -136,6 +141,14 @@ WRONG = {
         "turned round": (
             "x = torch.tensor(t)\ndist.all_reduce(x)\nreturn batch * t / x",
             "in proportion to t, so the slowest rank has the most to do",
+        ),
+        "what its time leaves of all": (
+            "x = torch.tensor(t)\ndist.all_reduce(x)\nreturn batch * (1 - t / x)",
+            "That goes with 1 - t / (sum of all t), which is right for two ranks only",
+        ),
+        "what its time leaves of all, shared": (
+            "x = torch.tensor(t)\ndist.all_reduce(x)\nreturn batch * (1 - t / x) / (world_size - 1)",
+            "which is right for two ranks only. A rank that takes twice as long",
         ),
         "a fraction": (SPEED + "return 1 / t / x", "the fractions add up to 1. Multiply by batch"),
         "wrong divisor": (

@@ -17,6 +17,24 @@ for step in range(2 * (world_size - 1)):
         own.copy_(y)
 """
 )
+
+
+def halves(number: str) -> str:
+    """A ring whose second half is a loop of its own: in `step` it sends the chunk of that number."""
+    came = number.replace("rank", "left")
+    return (
+        WHOLE.replace("2 * (world_size - 1)", "world_size - 1")
+        + f"""\
+for step in range(world_size - 1):
+    y = torch.empty_like(chunks[({came}) % world_size])
+    sending = dist.isend(chunks[({number}) % world_size], right)
+    dist.recv(y, left)
+    sending.wait()
+    chunks[({came}) % world_size].copy_(y)
+"""
+    )
+
+
 GATHER = (
     BEGIN
     + """\
@@ -44,14 +62,14 @@ LESSON = RING.replace("step - 1)", "step)").replace("step - 2)", "step - 1)")
 WRONG = {
     "my_all_reduce_ring": {
         "nothing in x": (WHOLE.replace("x.view(-1)", "x.clone().view(-1)"), "x is as it was. Work in place"),
-        "the mean": (WHOLE + "x /= world_size", "in a world of "),
+        "the mean": (WHOLE + "x /= world_size", "This is the mean: an all-reduce only adds"),
         "the first half alone": (
             WHOLE.replace("2 * (world_size - 1)", "world_size - 1"),
-            "that is the first half. Now hand the whole sums on",
+            "the second half, which hands the whole sums on, is missing or too short",
         ),
         "one step short": (
             WHOLE.replace("range(2 * (world_size - 1))", "range(2 * (world_size - 1) - 1)"),
-            "in a world of 2, ranks 0-1 are wrong",
+            "the second half, which hands the whole sums on, is missing or too short",
         ),
         "added in both halves": (
             WHOLE.replace("step < world_size - 1", "True"),
@@ -59,13 +77,29 @@ WRONG = {
         ),
         "replaced in both halves": (
             WHOLE.replace("step < world_size - 1", "False"),
-            "You replace in the first half",
+            "Either the first half replaces, where it should add",
         ),
         "the second half begins anew": (
             WHOLE.replace("for step in", "for turn in")
             .replace("    own = ", "    step = turn % (world_size - 1)\n    own = ", 1)
             .replace("if step <", "if turn <"),
-            "in a world of 2, ranks 0-1 are wrong",
+            "or the second half begins with a chunk that is no whole sum yet",
+        ),
+        "the second half begins with the wrong chunk": (
+            halves("rank - step"),
+            "or the second half begins with a chunk that is no whole sum yet",
+        ),
+        "with the wrong chunk, and in the wrong direction": (
+            halves("rank + step"),
+            "after the first half rank r has the whole sum of chunk r + 1",
+        ),
+        "the second half in the wrong direction": (
+            halves("rank + 1 + step"),
+            "and then takes the others in the wrong direction. Hand on the chunk that has just come",
+        ),
+        "its own tensor twice": (
+            "mine = x.clone()\n" + WHOLE + "x += mine",
+            "The rank's own tensor counts twice",
         ),
         "own chunk in every step": (
             WHOLE.replace("[(rank - step) % world_size]", "[rank]").replace(
@@ -175,6 +209,10 @@ WRONG = {
         "own chunk": (LESSON + "return chunks[rank]", "no other rank's numbers are in it"),
         "the whole sum": ("all_reduce_ring(x)\nreturn x", "the sum of the whole tensor. Return chunk `rank`"),
         "wrong divisor": (RING + "return chunks[rank] / world_size", "This is the mean: reduce-scatter only"),
+        "its own chunk twice": (
+            RING + "return chunks[rank] + x.chunk(world_size)[rank]",
+            "The rank's own chunk is in it twice",
+        ),
         "one step short": (
             RING.replace("range(world_size - 1)", "range(max(1, world_size - 2))") + "return chunks[rank]",
             "in a world of 3, ranks 0-2 are wrong",

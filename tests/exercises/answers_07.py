@@ -85,6 +85,23 @@ WRONG = {
             + "return total",
             "in a world of 2, rank 0 is wrong",
         ),
+        "a bound for four ranks": (
+            TREE.replace("distance < world_size:\n    if", "2 * distance <= world_size + 1:\n    if")
+            + "return total",
+            "in a world of 4, the sum is right, but with 5 ranks it would lack the tensor of rank 4\n"
+            "The loop must be right for any number of ranks",
+        ),
+        "two steps at most": (
+            TREE.replace("distance < world_size:\n    if", "distance < min(world_size, 3):\n    if")
+            + "return total",
+            "with 5 ranks it would lack the tensor of rank 4",
+        ),
+        "three steps at most": (
+            TREE.replace("distance < world_size:\n    if", "distance < min(world_size, 8):\n    if")
+            + "return total",
+            "with 9 ranks it would lack the tensor of rank 8",
+        ),
+        "its own once more": (TREE + "return total + x", "Rank 0's own tensor is in the sum twice"),
         "nothing added": ("return x.clone()", "That is the tensor of rank 0 alone"),
         "the mean": (TREE + "return total / world_size", "This is the mean"),
         "only x is sent": (TREE.replace("send(total", "send(x"), "in a world of 2, "),
@@ -177,7 +194,7 @@ WRONG = {
         "only rank 0 right": (
             STEPS + "me = torch.distributed.get_rank()\nreturn steps if me == 0 else [[]] * world_size",
             "deadlock: rank 1 finished the cell, and others wait for it\n"
-            "rank 0 in send to rank 1, line 1: labkit.check('all_reduce_schedule')",
+            "rank 0 in send to rank 1, inside labkit.check('all_reduce_schedule')",
         ),
         "own steps alone": (
             STEPS + "me = torch.distributed.get_rank()\n"
@@ -237,6 +254,12 @@ while distance:
         total += y
     distance //= 2
 return total""",
+        "by its whole name": TREE.replace("dist.", "torch.distributed.") + "return total",
+        "by requests": TREE.replace("dist.recv(received,", "work = dist.irecv(received,")
+        .replace("dist.send(total,", "work = dist.isend(total,")
+        .replace("rank - distance)\n", "rank - distance)\n        work.wait()\n")
+        .replace("rank + distance)\n", "rank + distance)\n        work.wait()\n")
+        + "return total",
     },
     "all_reduce_schedule": {
         "all at once, in two steps": SCHEDULE

@@ -100,6 +100,10 @@ WRONG = {
         ),
         "the sum": (STEP.replace("total / (world_size - 1)", "total"), "You subtract the sum"),
         "uphill": (STEP.replace("x - total", "x + total"), "A step goes against the gradient"),
+        "the argument lost": (
+            STEP.replace("x = x - total / (world_size - 1)", "x -= total / (world_size - 1)"),
+            "every rank is right, but rank 0 changed `x`",
+        ),
         "answered too early": (
             STEP.replace("dist.send(x, worker)", "dist.send(before, worker)").replace(
                 "x = x - total", "before = x\nx = x - total"

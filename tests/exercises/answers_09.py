@@ -83,7 +83,7 @@ WRONG = {
     "push_rows": {
         "as it was, in other words": (
             PUSH.replace(ADD, "table[numbers] = table[numbers] - y"),
-            "Of a row whose number comes twice only one gradient counts",
+            "only one of the two gradients has counted",
         ),
         "distinct numbers, the last gradient": (
             PUSH.replace(
@@ -91,7 +91,7 @@ WRONG = {
                 "last = {k: g for k, g in zip(numbers.tolist(), y)}\n"
                 "    for k, g in last.items():\n        table[k] -= g",
             ),
-            "Of a row whose number comes twice only one gradient counts",
+            "only one of the two gradients has counted",
         ),
         "uphill": (PUSH.replace("alpha=-1", "alpha=1"), "You add the gradients"),
         "the mean": (

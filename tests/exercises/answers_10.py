@@ -170,9 +170,19 @@ WRONG = {
             SERVE.replace("finish([worker])", "pass"),
             "deadlock: ",
         ),
-        "dismissed too late: deadlock": (
+        "dismissed too late": (
             SERVE.replace("updates - len(workers)", "updates - 1"),
-            "deadlock: ",
+            "has computed a gradient that nobody takes: the server sent it weights",
+        ),
+        "all answered, and dismissed at the end": (
+            SERVE.replace("if version < updates - len(workers):", "if True:").replace(
+                "    else:\n        finish([worker])\n", "finish(workers)\n"
+            ),
+            "has computed a gradient that nobody takes: the server sent it weights",
+        ),
+        "all answered, and nobody dismissed": (
+            SERVE.replace("if version < updates - len(workers):", "if True:"),
+            "has computed a gradient that nobody takes: the server sent it weights",
         ),
         "deadlock": (SERVE.replace("range(updates)", "range(updates + 1)"), "deadlock: "),
         "over budget": (

@@ -12,36 +12,51 @@ TAKE = (
 )
 
 FRESH = """\
-workers = range(1, dist.get_world_size())
-send_weights(workers, weights)
-current = set(workers)
+current = set(range(1, dist.get_world_size()))
+send_weights(current, weights)
+for version in range(updates):
+    came, idle = {}, set()
+    while len(came) < needed:
+        worker, verb, gradient = receive(weights)
+        idle.add(worker)
+        if worker in current:
+            came[worker] = gradient
+    step(weights, sum(came.values()) / needed, 0)
+    send_weights(idle, weights)
+    current = idle"""
+AT_ONCE = """\
+has = dict.fromkeys(range(1, dist.get_world_size()), 0)
+send_weights(has, weights)
 for version in range(updates):
     came = {}
     while len(came) < needed:
         worker, verb, gradient = receive(weights)
-        if worker in current:
+        if has[worker] == version:
             came[worker] = gradient
-        else:
-            send_weights([worker], weights)
-            current.add(worker)
-    step(weights, sum(came.values()) / needed, 0)
-    if version < updates - 1:
-        send_weights(came, weights)
-        current = set(came)
-for _ in workers[needed:]:
-    receive(weights)
-finish(workers)"""
+        send_weights([worker], weights)
+        has[worker] = version
+    step(weights, sum(came.values()) / needed, 0)"""
 
 RIGHT = {
     "serve_fresh": {
-        "versions by worker": FRESH.replace("set(workers)", "dict.fromkeys(workers, 0)")
+        "versions by worker": FRESH.replace("set(range", "dict.fromkeys(range")
+        .replace("_size()))", "_size()), 0)")
         .replace("worker in current", "current[worker] == version")
-        .replace("current.add(worker)", "current[worker] = version")
-        .replace("current = set(came)", "current |= dict.fromkeys(came, version + 1)"),
-        "who is late": FRESH.replace("set(workers)", "set()")
-        .replace("worker in current", "worker not in current")
-        .replace("current.add(worker)", "current.discard(worker)")
-        .replace("current = set(came)", "current |= set(workers) - set(came)"),
+        .replace("current = idle", "current |= dict.fromkeys(idle, version + 1)"),
+        "who is late": FRESH.replace("current = set(", "workers, late = set(")
+        .replace("_size()))", "_size())), set()")
+        .replace("send_weights(current", "send_weights(workers")
+        .replace("worker in current", "worker not in late")
+        .replace("current = idle", "late = workers - idle"),
+        "the late answered at once": FRESH.replace("came, idle = {}, set()", "came = {}")
+        .replace("        idle.add(worker)\n", "")
+        .replace(
+            "came[worker] = gradient",
+            "came[worker] = gradient\n        else:\n            send_weights([worker], weights)\n"
+            "            current.add(worker)",
+        )
+        .replace("idle", "came")
+        .replace("current = came", "current = set(came)"),
     },
     "mean_step": {
         "kthvalue": """\
@@ -76,21 +91,34 @@ return torch.stack([boxes[w] for w in first]).mean(dim=0)""",
 WRONG = {
     "serve_fresh": {
         "whatever comes": (
-            FRESH.replace("if worker in current:", "if worker in workers:"),
-            "A gradient of older weights is in it. Remember who has the weights of now",
+            FRESH.replace("if worker in current:", "if worker:"),
+            "A gradient of older weights is in it. At that moment, who has the newest weights?",
         ),
         "once current, always current": (
-            FRESH.replace("        current = set(came)\n", "        current |= set(came)\n"),
+            FRESH.replace("current = idle", "current |= idle"),
+            "A gradient of older weights is in it.",
+        ),
+        "sent before the step": (
+            FRESH.replace("    send_weights(idle, weights)\n", "")
+            .replace("    step(", "    send_weights(idle, weights)\n    step("),
             "A gradient of older weights is in it.",
         ),
         "late ones unanswered: deadlock": (
-            FRESH.replace("            send_weights([worker], weights)\n", ""),
+            FRESH.replace("        idle.add(worker)\n", "")
+            .replace("came[worker] = gradient", "came[worker] = gradient\n            idle.add(worker)"),
             "deadlock: ",
         ),
-        "by number of workers": (FRESH.replace("/ needed", "/ len(workers)"), "is wrong"),
-        "nobody dismissed: deadlock": (FRESH.replace("finish(workers)", ""), "deadlock: "),
-        "deadlock": (FRESH.replace("< needed", "< len(workers) + 1"), "deadlock: "),
-        "over budget, a collective": ("dist.barrier()\n" + FRESH, "deadlock: "),
+        "by number of workers": (
+            FRESH.replace("/ needed", "/ (dist.get_world_size() - 1)"),
+            "All are of the current weights, and their sum is divided by the wrong number",
+        ),
+        "nobody answered: deadlock": (FRESH.replace("    send_weights(idle, weights)\n", ""), "deadlock: "),
+        "deadlock": (FRESH.replace("< needed", "< len(current) + 1"), "deadlock: "),
+        "a collective: deadlock": ("dist.barrier()\n" + FRESH, "deadlock: "),
+        "over budget, sent back before the step": (
+            AT_ONCE,
+            "over budget: messages in all",
+        ),
     },
     "mean_step": {
         "waits for all": (
@@ -100,6 +128,11 @@ WRONG = {
         "one too many": (
             DONE.replace("needed - 1", "needed") + TOTAL + "return total[0] / total[1]",
             "This waits for one worker more than it needs: columns count from 0.",
+        ),
+        "the slowest": (
+            "done = torch.topk(times, needed, dim=1).values.min(dim=1).values\n"
+            + TOTAL + "return total[0] / total[1]",
+            "These are the slowest `needed`: the first to be done have the smallest times.",
         ),
         "mean of means": (
             DONE + "mean = done.mean()\ndist.all_reduce(mean)\nreturn mean / world_size",
@@ -128,6 +161,19 @@ WRONG = {
             "came last, and is in it: receive from whoever comes.",
         ),
         "a sum": (SEND + TAKE + "return sum(came[:needed])", "It is a sum: divide it by `needed`."),
+        "one buffer for all": (
+            SEND + "buffer, came = torch.empty_like(mine), []\nfor _ in range(world_size - 1):\n"
+            "    dist.recv(buffer)\n    came.append(buffer)\nreturn sum(came[:needed]) / needed",
+            "If you keep what came, each message needs a buffer of its own",
+        ),
+        "divided by workers": (
+            SEND + TAKE + "return sum(came[:needed]) / len(came)",
+            "the wrong number: divide by `needed`.",
+        ),
+        "divided by ranks": (
+            SEND + TAKE + "return sum(came[:needed]) / world_size",
+            "the wrong number: divide by `needed`.",
+        ),
         "left behind": (
             SEND + TAKE.replace("world_size - 1", "needed") + "return sum(came) / needed",
             "rank 0 finished the cell",

@@ -41,7 +41,10 @@ WRONG = {
             operator(F, "dist.all_reduce(grad)\nreturn grad"),
             "rank 0 changed `grad`, which its caller goes on using",
         ),
-        "nothing returned": (operator(F, "dist.all_reduce(grad.clone())"), "are wrong"),
+        "no gradient": (
+            operator(F, "dist.all_reduce(grad.clone())"),
+            "Forward is right, but backward returns no gradient",
+        ),
         "only rank 0 right": (
             operator(F, BACK.replace("all_reduce(total)", "reduce(total, 0)")),
             "rank 1 is wrong",
@@ -73,7 +76,19 @@ WRONG = {
             operator(THERE.replace("all_reduce(total)", "reduce(total, 0)"), "return grad"),
             "rank 1 is wrong",
         ),
-        "no gradient": (operator(THERE, "return None"), "are wrong"),
+        "in place": (
+            operator("dist.all_reduce(part)\nreturn part", "return grad"),
+            "rank 0 changed `part`, which its caller goes on using",
+        ),
+        "in place, and autograd told": (
+            operator("dist.all_reduce(part)\nctx.mark_dirty(part)\nreturn part", "return grad"),
+            "rank 0 changed `part`, which its caller goes on using",
+        ),
+        "gradient divided": (
+            operator(THERE, "return grad / world_size"),
+            "Forward is right, but backward divides by the number of ranks",
+        ),
+        "no gradient": (operator(THERE, "return None"), "Forward is right, but backward returns no gradient"),
         "deadlock": (
             operator("if rank == 0:\n    dist.all_reduce(part.clone())\nreturn part.clone()", "return grad"),
             "deadlock: ",
@@ -92,7 +107,7 @@ WRONG = {
         "own part": ("return x @ weight + bias", "That is the rank's own partial sum"),
         "the mean": (
             "part = x @ weight\ndist.all_reduce(part)\nreturn part / world_size + bias",
-            "are wrong",
+            "This is the mean of the partial sums: their sum is the output. Divide by nothing.",
         ),
         "bias lost": (
             "bias /= world_size\npart = x @ weight + bias\ndist.all_reduce(part)\nreturn part",
@@ -139,7 +154,7 @@ WRONG = {
     "split_cross_entropy": {
         "no largest score": (
             "largest = torch.zeros(len(scores))\n" + TOTAL + WANTED + RETURN,
-            "exp(1000) is beyond float64. Subtract the largest score",
+            "exp(1000) is beyond any float. Subtract the largest score",
         ),
         "own largest score": (
             "largest = scores.amax(1)\n" + TOTAL + WANTED + RETURN,

@@ -136,6 +136,10 @@ return slots""",
             SLOTS + EVERY + "return [[s for m in every for s in (Forward(m), Backward(m))]] * stages",
             "slots, not at most",
         ),
+        "over budget, what was drawn is told": (
+            CAPPED,
+            "\n  That was for 3 stages, ",
+        ),
         "backward before forward": (
             TIMED + "slots[1] = slots[1][::-1]\nreturn slots",
             "Rank 1 does B",
@@ -173,7 +177,7 @@ return slots""",
         ),
         "only the own stage": (
             TIMED + "return [own if s == rank else [] for s, own in enumerate(slots)]",
-            "The ranks differ: every rank must return the slots of all stages.",
+            "and room for 1.\nThe ranks differ: every rank must return the slots of all stages.",
         ),
         "nothing returned": (TIMED, "of Forward(m) and Backward(m); it is None."),
         "names in place of slots": ("return [['F0', 'B0']] * stages", "it is [['F0', 'B0'], ['F0', 'B0']]."),
@@ -202,6 +206,13 @@ return slots""",
             + "slots = [s for m in range(len(batches)) for s in (Forward(m), Backward(m))]\n"
             + "run_pipeline(slots, stage, batches, loss, like)",
             "in a world of 4, every rank is right, but over budget: messages one after the other ",
+        ),
+        "over budget, every activation sent twice": (
+            RECOMPUTING[: RECOMPUTING.index("for x, (_")]
+            + "for x, y in batches:\n"
+            + "    backward_pass(*forward_pass(stage, loss, x, y, like, sent), sent)\n"
+            + "for work in sent:\n    work.wait()",
+            "limit 14\nEach activation is sent twice: forward_pass receives and sends. Recompute with",
         ),
         "over budget, the whole batch": (
             "x, y = (torch.cat(part) for part in zip(*batches))\n"

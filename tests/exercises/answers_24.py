@@ -2,7 +2,7 @@
 
 WRONG = {
     "my_gpu": {
-        "the rank": ("return (rank + 0) % gpus", "The rank counts over all hosts"),
+        "the rank": ("return (rank + 0) % gpus", "Count the ranks on your own host."),
         "the local rank": ("return hosts[:rank].count(hosts[rank])", "That is the local rank."),
         "counts itself": ("return hosts[: rank + 1].count(hosts[rank]) % gpus", "local ranks begin at 0"),
         "nothing": ("hosts[:rank].count(hosts[rank])", "a function without `return` returns None"),

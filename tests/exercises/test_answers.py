@@ -84,10 +84,12 @@ def test_before_anything_is_written(verdict, name):
     assert not told.solved and told.text.startswith(
         f"not solved yet: there is no function {name} on ranks 0-3"
     )
-    told = verdict(name, EXERCISES[name].stub)
-    assert not told.solved and told.text.startswith(
-        f"not solved yet: write {EXERCISES[name].call} in the cell"
+    exercise = EXERCISES[name]
+    told = verdict(name, exercise.stub)
+    begin = (
+        f"{name} is still as the lesson gave it" if exercise.whole else f"write {exercise.call} in the cell"
     )
+    assert not told.solved and told.text.startswith(f"not solved yet: {begin}")
     assert f'labkit.hint("{name}")' in told.text
 
 

@@ -8,7 +8,7 @@ import torch
 
 from labkit.exercises.catalogue import LESSONS
 from labkit.exercises.describe import Answers
-from labkit.exercises.judge import Comparison, Mistake, close, compare, compare_rank_0, show
+from labkit.exercises.judge import Comparison, Mistake, close, compare, compare_rank_0, everywhere, show
 
 SUM = compare(lambda arguments: [sum(a for (a,) in arguments)] * len(arguments),
               Mistake("That is the rank's own.", lambda arguments: [a for (a,) in arguments]))  # fmt: skip
@@ -75,6 +75,28 @@ def test_it_names_the_wrong_rank_what_was_expected_and_what_it_got():
         "That is the rank's own.",
     ]
     assert say(None, None).endswith("a function without `return` returns None.")
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_what_is_wrong_by_one_factor_is_told(size):
+    right = [torch.randn(7) for _ in range(size)]
+    judge = compare(lambda arguments: right)
+    for found, says in (
+        ([size * x for x in right], f"That is {size} times too much"),
+        ([x / size for x in right], f"That is {size} times too little"),
+    ):
+        assert says in judge(Answers([()] * size, found))
+    assert "times too" not in judge(Answers([()] * size, [x + 1 for x in right]))
+    counts = compare(everywhere(lambda arguments: 6))
+    assert "times too" not in counts(Answers([()] * size, [3] * size))
+
+
+def test_a_long_matrix_is_shown_from_its_first_wrong_element_on():
+    right = torch.arange(1.0, 41).reshape(10, 4)
+    found = right.clone()
+    found[5, 1] += 1
+    said = compare(lambda arguments: [right])(Answers([()], [found]))
+    assert "expected [22, 23, 24, 25, 26, 27, ... of 40] of shape [10, 4] (from element 21 on)" in said
 
 
 def test_a_long_vector_is_shown_from_its_first_wrong_element_on():

@@ -16,6 +16,7 @@ def test_what_is_right_has_none():
     [
         ("there is no function swap on ranks 0-3; run the cell that defines it", "not written"),
         ("write swap(mine) in the cell above, run that cell and then this one", "not written"),
+        ("shift_right is still as the lesson gave it: find the bug, change that cell", "not changed"),
         ("in a world of 2, deadlock: each waits for another\nrank 0 in recv from rank 1", "deadlock"),
         ("in a world of 3, the deadline of 10 s passed\nranks 0-2 at line 2: while True:", "takes too long"),
         ("in a world of 2, ranks 0-1: NameError: name 'los' is not defined (line 2)", "NameError"),

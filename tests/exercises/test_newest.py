@@ -45,3 +45,9 @@ def test_a_name_that_a_restart_lost_says_which_cell_to_run(told):
     error = "rank 0: NameError: name 'mix' is not defined (line 6)"
     assert told(cells, newest.defined_by, error) == "\nIn [1] defines mix: run it again, the ranks are new"
     assert told(["%%px\ncopy = 3"], newest.defined_by, error) == ""
+
+
+def test_a_name_that_only_the_notebook_has_says_so(told):
+    error = "rank 0: NameError: name 'mix' is not defined (line 6)"
+    said = "\nIn [1] defines mix in the notebook, not on the ranks: bring it into a %%px cell"
+    assert told(["def mix(a, b):\n    pass"], newest.defined_by, error) == said

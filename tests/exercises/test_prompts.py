@@ -23,7 +23,7 @@ def test_a_prediction_outlives_its_kernel(capsys, progress_folder):
     done = subprocess.run(
         [sys.executable, "-c", in_another_process], capture_output=True, text=True, timeout=60
     )
-    assert done.stdout == "noted: 3 T. The lesson will measure it.\n"
+    assert done.stdout == "noted: 3 T. The lesson will find it.\n"
     labkit.predict("turns", measured=2.0)
     assert capsys.readouterr().out == "you said 3 T, measured 2 T: off by +50%\n"
     assert (progress_folder / "progress.json").stat().st_mode & 0o777 == 0o600
@@ -35,7 +35,7 @@ def test_a_tested_notebook_does_not_see_what_somebody_has_done(progress_folder, 
     cells = [new_code_cell("import labkit\nlabkit.predict('turns', measured=2.0)")]
     cells[0].outputs = [new_output("stream", name="stdout", text="you said no number; measured 2 T\n")]
     cells.append(new_code_cell("labkit.predict('turns', 4)\nlabkit.predict('turns', measured=2.0)"))
-    said = "noted: 4 T. The lesson will measure it.\nyou said 4 T, measured 2 T: off by +100%\n"
+    said = "noted: 4 T. The lesson will find it.\nyou said 4 T, measured 2 T: off by +100%\n"
     cells[1].outputs = [new_output("stream", name="stdout", text=said)]
     for number, cell in enumerate(cells, 1):
         cell.execution_count = number
@@ -142,6 +142,23 @@ def test_a_question_is_asked_and_every_answer_has_its_reason(capsys, progress_fo
                 assert (": right. " in said) == (letter == question.right) == (": no. " not in said)
     with pytest.raises(LabError, match="one of a, b, c"):
         labkit.ask("00.1", "z")
+
+
+def test_a_right_answer_is_kept_whatever_is_asked_later(progress_folder):
+    question = LESSONS[0].named_questions["00.1"]
+    wrong = next(letter for letter in question.lettered if letter != question.right)
+    for letter in (wrong, question.right):
+        labkit.ask("00.1", letter)
+        assert kept(progress_folder)["questions"]["00.1"] == letter
+    for letter in question.lettered:
+        labkit.ask("00.1", letter)
+        assert kept(progress_folder)["questions"]["00.1"] == question.right
+
+
+def test_a_computed_number_is_not_called_measured(capsys):
+    labkit.predict("turns", 3)
+    labkit.predict("turns", computed=2.0)
+    assert capsys.readouterr().out.endswith("you said 3 T, computed 2 T: off by +50%\n")
 
 
 def test_progress_is_a_table_of_what_was_done(capsys):

@@ -16,7 +16,7 @@ from IPython.utils.capture import capture_output
 from labkit import LabError
 from labkit.lab.outcome import CellError
 from labkit.lab.remote import crowded
-from labkit.launch import keeper, processes, witness
+from labkit.launch import keeper, living, processes, witness
 from labkit.launch.runtime import RUNTIME
 
 from .histories import INTERRUPT, KILL, RANK, STOP, History, Step, Strike, start
@@ -73,8 +73,8 @@ def _is_kept(folder: Path) -> bool:
     """Whether the lab of that folder is over, or has a keeper that runs."""
     if (folder / keeper.GONE).exists() or not keeper.all_vital_live(folder):
         return True
-    there = [p for p in keeper.noted(folder / keeper.SELF) if processes.is_alive(p)]
-    return not all(map(processes.is_stopped, there))
+    there = [p for p in keeper.noted(folder / keeper.SELF) if living.is_alive(p)]
+    return not all(map(living.is_stopped, there))
 
 
 class Notebook:

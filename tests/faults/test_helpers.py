@@ -6,7 +6,7 @@ import time
 import pytest
 
 from labkit import LabError
-from labkit.launch import keeper, processes
+from labkit.launch import keeper, living
 
 from .moments import once_begun
 from .test_faults import run
@@ -39,10 +39,10 @@ def test_a_keeper_that_is_killed_or_stopped_is_replaced(labs, how):
     [first] = keeper.noted(folder / keeper.SELF)
     getattr(first, how)()
     deadline = time.monotonic() + 60
-    while (now := keeper.noted(folder / keeper.SELF)) == [first] or not any(map(processes.is_alive, now)):
+    while (now := keeper.noted(folder / keeper.SELF)) == [first] or not any(map(living.is_alive, now)):
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    assert labs(2).is_running() and not processes.is_alive(first)
+    assert labs(2).is_running() and not living.is_alive(first)
 
 
 @pytest.mark.parametrize("name", ["rank 1", "the controller"])

@@ -1,4 +1,4 @@
-"""The limit of cluster/box/up --bandwidth is what a large all_reduce gets, and it uses it."""
+"""What a large all_reduce sends between hosts: no more than it must, and as fast as cluster/box/up allows."""
 
 import time
 from pathlib import Path
@@ -53,3 +53,34 @@ def test_a_large_all_reduce_fills_the_link_and_no_more(narrow):
     finally:
         lab.stop()
     assert max(smallest) >= ENOUGH, smallest
+
+
+FLAT_RING = """
+from labkit.algorithms.ring import ring
+from labkit.schedule import run
+run(ring(4), x)
+"""
+
+
+def across(lab: Lab, cell: str, nbytes: int) -> list[float]:
+    """What each host sent while the cell ran, in tensors of so many bytes."""
+    before = sent()
+    run(lab, cell).raise_for_failure()
+    after = sent()
+    return [(after[host] - before[host]) / nbytes for host in NAMES]
+
+
+def test_two_ranks_of_a_host_send_their_sum_across_once(box):
+    """A ring of four sends 2 * 3/4 of the tensor over each link; hosts that sum up inside first need only 1.
+
+    What else passes is the cell itself, acknowledgements, and headers: 66 bytes of a frame's 1,514.
+    """
+    lab = Lab(launch.plan(hosts="miriad2a:2,miriad2b:2"))
+    try:
+        run(lab, "x = torch.ones(8_000_000)\ndist.all_reduce(x[:1000])")
+        once, ring = (across(lab, cell, 32_000_000) for cell in ("dist.all_reduce(x)", FLAT_RING))
+    finally:
+        lab.stop()
+    print(f"all_reduce {once}, flat ring {ring}")
+    assert all(1.0 <= tensors < 1.1 for tensors in once)
+    assert all(1.5 <= tensors < 1.65 for tensors in ring)

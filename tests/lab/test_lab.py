@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 
 import psutil
 import pytest
@@ -12,9 +13,9 @@ import pytest
 from labkit import LabError, launch
 from labkit.exercises.catalogue import exercise_named
 from labkit.exercises.grade import grade
-from labkit.lab.cell import follow
+from labkit.lab.cell import SHARE, follow
 from labkit.lab.lab import Lab
-from labkit.launch import processes
+from labkit.launch import living, processes
 from labkit.launch.engines import Engines
 from tests.waiting import WITHIN, lasting, until
 
@@ -80,13 +81,27 @@ def test_only_a_cell_holds_the_spare_ranks(labs, question, tmp_path):
     assert seen and all(seen) and not lab.spare.is_on_hold
 
 
+def test_looks_at_a_cell_take_a_share_of_the_processor_and_no_more(labs):
+    """They would take all of it where each is long, as at many hundreds of ranks: here it is made to be."""
+    lab, looks = labs(2), []
+    sent = lab[:].execute("import time\ntime.sleep(4)", silent=False, block=False)
+
+    def look(*_):
+        looks.append(begin := time.process_time())
+        while time.process_time() - begin < 0.2:
+            continue
+
+    follow(lab, sent, deadline=WITHIN, watch_it=look)
+    assert 1 <= len(looks) <= 4 / (0.2 / SHARE) + 2
+
+
 def test_table(labs):
     lab = labs(2)
     head, *rows = [line.split() for line in repr(lab).splitlines()]
     assert head == ["rank", "host", "pid", "device", "backend", "state"]
     for r, row in zip(lab.ranks, rows, strict=True):
         assert row == [str(r.rank), os.uname().nodename, str(r.pid), "cpu", r.backend, "ready"]
-        assert processes.started(psutil.Process(r.pid)) == r.started
+        assert living.started(psutil.Process(r.pid)) == r.started
     assert lab._repr_html_().count("<tr>") == 3
 
 
@@ -183,7 +198,7 @@ INTERRUPTED = """
 import os, signal, sys
 from labkit import launch
 from labkit.lab.lab import Lab
-from labkit.launch import processes
+from labkit.launch import living, processes
 
 def interrupt(event, args):
     if event == "subprocess.Popen" and any("witness" in word for word in map(str, args[1])):

@@ -11,7 +11,7 @@ from labkit import LabError
 from labkit.lab import compare, remote
 from labkit.lab.diagnosis import State
 from labkit.lab.remote import ask_states
-from labkit.launch import processes
+from labkit.launch import living
 from tests.waiting import WITHIN, lasting, until, until_ranks
 
 CELL = """
@@ -49,7 +49,7 @@ def test_where_not_all_answer_nothing_is_told(labs, monkeypatch, error):
     process = lab.ranks[1].process()
     process.send_signal(signal.SIGSTOP)
     try:
-        assert until(lambda: processes.is_stopped(process))
+        assert until(lambda: living.is_stopped(process))
         assert ask_states(lab, [0, 1], timeout=0.3) == {} == ask_states(lab, [])
         assert ask_states(lab, [0], timeout=WITHIN).keys() == {0}
     finally:

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from labkit import LabError
-from labkit.launch import MPI, Plan, plan, processes
+from labkit.launch import MPI, Plan, living, plan, processes
 from labkit.launch.cluster import Start
 from labkit.launch.engines import Engines
 from tests.waiting import until
@@ -47,7 +47,7 @@ def test_what_is_stopped_while_a_lab_starts_is_told():
 
     with ThreadPoolExecutor() as beside, pytest.raises(LabError) as caught:
         strike = beside.submit(stop)
-        Engines.start(plan(2), processes.identity(mine))
+        Engines.start(plan(2), living.identity(mine))
     strike.result()
     assert f"labkit.rank.forkserver (pid {stopped[0].pid}) is stopped (SIGSTOP)" == caught.value.found
-    assert not processes.is_alive(stopped[0])
+    assert not living.is_alive(stopped[0])

@@ -71,6 +71,8 @@ for path in json.load(sys.stdin):
     except OSError as error:
         print(type(error).__name__, path)
 """
+# Another account cannot write down what of it has run, where the tests are measured.
+UNMEASURED = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
 from_another_account = pytest.mark.skipif(
     os.geteuid() != 0 or sys.platform != "linux", reason="another account can be taken by root on Linux alone"
 )
@@ -97,8 +99,9 @@ def test_nobody_is_let_in_but_at_the_controller_and_there_on_loopback_only(of_la
     ports = listening(of_lab)
     doors = [(address, port) for address in own_addresses() | {"127.0.0.1"} for _, port in sorted(ports)]
     code = KNOCK.format(uid=NOBODY if os.geteuid() == 0 else os.geteuid())
+    command = [sys.executable, "-c", code]
     told = subprocess.run(
-        [sys.executable, "-c", code], input=json.dumps(doors), capture_output=True, text=True, timeout=60
+        command, input=json.dumps(doors), capture_output=True, text=True, timeout=60, env=UNMEASURED
     )
     let_in = [line.split() for line in told.stdout.splitlines() if not line.startswith("refused")]
     assert len(told.stdout.splitlines()) == len(doors) and let_in
@@ -114,7 +117,9 @@ def test_nobody_is_let_in_but_at_the_controller_and_there_on_loopback_only(of_la
 def as_stranger(code: str, *given: object) -> list[list[str]]:
     """What a program prints, word by word, that is run from another account."""
     command = [sys.executable, "-c", code.format(uid=NOBODY)]
-    told = subprocess.run(command, input=json.dumps(given), capture_output=True, text=True, timeout=60)
+    told = subprocess.run(
+        command, input=json.dumps(given), capture_output=True, text=True, timeout=60, env=UNMEASURED
+    )
     assert told.returncode == 0, told.stderr
     return [line.split() for line in told.stdout.splitlines()]
 
@@ -171,7 +176,7 @@ def test_what_cells_say_is_heard_by_no_other_account(labs, of_lab):
     lab = labs(2)
     ports = [str(port) for address, port in listening(of_lab) if address == "127.0.0.1"]
     code = LISTEN.format(uid=NOBODY, seconds=3)
-    stranger = subprocess.Popen([sys.executable, "-c", code, *ports], stdout=subprocess.PIPE)
+    stranger = subprocess.Popen([sys.executable, "-c", code, *ports], stdout=subprocess.PIPE, env=UNMEASURED)
     stranger.stdout.readline()
     for _ in range(10):
         lab[:].execute("print('the answer')", silent=False, block=True)

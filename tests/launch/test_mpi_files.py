@@ -143,10 +143,10 @@ def test_what_is_made_while_a_lab_is_ended_goes_too(how):
 START = """
 from labkit import launch
 from labkit.launch.engines import Engines
-from labkit.launch import processes
+from labkit.launch import living, processes
 import psutil
 
-Engines.start(launch.plan(2), processes.identity(psutil.Process())).stop()
+Engines.start(launch.plan(2), living.identity(psutil.Process())).stop()
 """
 
 

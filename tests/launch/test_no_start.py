@@ -6,7 +6,7 @@ import pytest
 from labkit import LabError, launch
 from labkit.launch import no_start
 from labkit.launch.engines import Engines
-from labkit.launch.processes import identity
+from labkit.launch.living import identity
 
 TORCH = "ModuleNotFoundError: No module named 'torch.distributed'; 'torch' is not a package"
 

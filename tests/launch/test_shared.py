@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from labkit import launch
-from labkit.launch import keeper, processes, shared
+from labkit.launch import keeper, living, processes, shared
 from labkit.launch.engines import Engines
 from labkit.launch.shared import SERVER
 from tests.waiting import WITHIN, until
@@ -50,7 +50,7 @@ class Kernel:
     """A process that does what a notebook's kernel does with labkit."""
 
     def __init__(self, server, name):
-        env = os.environ | {SERVER: processes.identity(server), "JPY_SESSION_NAME": f"/somewhere/{name}"}
+        env = os.environ | {SERVER: living.identity(server), "JPY_SESSION_NAME": f"/somewhere/{name}"}
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         self.process = subprocess.Popen([sys.executable, "-c", KERNEL], env=env, **pipes)
 
@@ -86,7 +86,7 @@ def pids(answer):
 
 def test_whose_cell_is_ended_by_another_notebook_is_told_so_at_once(server, monkeypatch, tmp_path):
     """Also if its ranks were interrupted, and it saw their ends, since it last looked who has them."""
-    monkeypatch.setenv(SERVER, processes.identity(server))
+    monkeypatch.setenv(SERVER, living.identity(server))
     first, second = Kernel(server, "a.ipynb"), Kernel(server, "b.ipynb")
     first.ask("start")
     assert first.ask("look seldom") == "yes"
@@ -99,7 +99,7 @@ def test_whose_cell_is_ended_by_another_notebook_is_told_so_at_once(server, monk
 
 
 def test_a_lab_goes_from_notebook_to_notebook_and_ends_with_the_server(server, monkeypatch, tmp_path):
-    monkeypatch.setenv(SERVER, processes.identity(server))
+    monkeypatch.setenv(SERVER, living.identity(server))
     assert shared.status()["state"] == "none"
     first, second = Kernel(server, "a.ipynb"), Kernel(server, "b.ipynb")
     begun = first.ask("start")
@@ -126,10 +126,10 @@ def test_a_lab_goes_from_notebook_to_notebook_and_ends_with_the_server(server, m
     assert "b.ipynb has had them since" in first.answer()
     first.end(), second.end()
     ranks = [psutil.Process(int(pid)) for pid in pids(begun).strip("[]").split(",")]
-    assert all(map(processes.is_alive, ranks)), "the lab outlives its notebooks"
+    assert all(map(living.is_alive, ranks)), "the lab outlives its notebooks"
     assert until(lambda: shared.status()["state"] == "ready")
     server.kill()
-    assert until(lambda: not any(map(processes.is_alive, ranks)))
+    assert until(lambda: not any(map(living.is_alive, ranks)))
 
 
 @pytest.mark.slow
@@ -159,7 +159,7 @@ def test_an_idle_lab_is_known_by_its_last_cell(tmp_path):
 
 @pytest.mark.parametrize("torn", ["", '{"pid": ', "[]", None], ids=repr)
 def test_where_nobody_can_say_who_has_a_lab_the_next_cell_takes_it(tmp_path, monkeypatch, torn):
-    monkeypatch.setenv(SERVER, processes.identity(psutil.Process()))
+    monkeypatch.setenv(SERVER, living.identity(psutil.Process()))
     holder = tmp_path / keeper.HOLDER
     if torn is not None:
         holder.write_text(torn)
@@ -178,7 +178,7 @@ def planted(folder, plan):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can plant what is another user's")
 def test_a_lab_that_another_user_has_planted_is_not_touched(tmp_path, monkeypatch):
-    monkeypatch.setenv(SERVER, processes.identity(psutil.Process()))
+    monkeypatch.setenv(SERVER, living.identity(psutil.Process()))
     monkeypatch.setattr(shared, "RUNTIME", tmp_path)
     wanted = launch.plan(2)
     card = planted(tmp_path, wanted)
@@ -198,7 +198,7 @@ def test_labkit_stop_reaps_what_a_crash_left():
         # A moment after its start a program has no environment yet.
         assert until(lambda: [p.pid for p in processes.of_lab(lab_id)] == [left.pid])
         processes.end_lab(lab_id)
-        assert not processes.is_alive(left) and processes.is_alive(bystander)
+        assert not living.is_alive(left) and living.is_alive(bystander)
     finally:
         bystander.kill()
         bystander.wait()

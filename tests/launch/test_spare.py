@@ -13,7 +13,7 @@ import pytest
 from labkit import LabError, launch
 from labkit.lab.cell import follow
 from labkit.lab.lab import Lab
-from labkit.launch import keeper, processes, spare, spare_maker
+from labkit.launch import keeper, living, processes, spare, spare_maker
 
 pytestmark = pytest.mark.ranks
 
@@ -85,7 +85,7 @@ def test_new_ranks_are_the_spare_ones_and_work(lab):
     lab.restart()
     assert {r.pid for r in lab.ranks} == made
     assert run(lab, "x = torch.ones(1)\ndist.all_reduce(x)\nint(x), rank") == ["(2, 0)", "(2, 1)"]
-    assert not any(map(processes.is_alive, first))
+    assert not any(map(living.is_alive, first))
     assert lab.spare._order.folder != lab._engines.folder, "and the next are being prepared"
     lab.ranks[0].process().kill()
     with pytest.raises(LabError, match=r"rank 0 .* died: .*[Kk]illed"):
@@ -94,7 +94,7 @@ def test_new_ranks_are_the_spare_ones_and_work(lab):
     name = lab.spare._order.folder.name
     lab.stop()
     assert processes.of_lab(name) == [], "they end with the lab"
-    assert not any(map(processes.is_alive, prepared))
+    assert not any(map(living.is_alive, prepared))
 
 
 @pytest.mark.parametrize("other", ["size", "environment", "folder"])
@@ -111,7 +111,7 @@ def test_what_was_prepared_for_something_else_is_not_taken(labs, spare_ranks, tm
         monkeypatch.chdir(tmp_path)
     assert one.is_ready()
     assert one.take(launch.resized(plan, 2) if other == "size" else plan) is None
-    assert not one.is_ready() and not folder.exists() and not processes.is_alive(maker)
+    assert not one.is_ready() and not folder.exists() and not living.is_alive(maker)
 
 
 @pytest.mark.parametrize("why", ["switched off", "too many"])
@@ -132,7 +132,8 @@ def test_another_notebook_that_adopts_the_lab_ends_the_spare_of_the_first(labs, 
     maker = psutil.Process(first._maker.pid)
     second.prepare(labs(1).plan, engines, ())
     try:
-        assert not processes.is_alive(maker) and processes.is_alive(psutil.Process(second._maker.pid))
+        assert not living.is_alive(maker) and living.is_alive(psutil.Process(second._maker.pid))
+        first._maker.wait(60)  # dead it is; its pipe breaks when the last of its threads has ended, too
         first.hold()
         assert not first.is_ready() and first._maker is None, "it notices, and has none"
     finally:
@@ -171,9 +172,9 @@ def test_a_killed_owner_leaves_no_spare_ranks(spare_ranks, when):
 def test_taken_ranks_belong_to_whom_they_are_given(tmp_path):
     sleeper = psutil.Popen(["sleep", "60"])
     try:
-        keeper.note(tmp_path / keeper.OWNER, processes.identity(sleeper))
+        keeper.note(tmp_path / keeper.OWNER, living.identity(sleeper))
         assert keeper.has_owner(tmp_path)
-        keeper.note(tmp_path / keeper.OWNER, processes.identity(psutil.Process()))
+        keeper.note(tmp_path / keeper.OWNER, living.identity(psutil.Process()))
     finally:
         sleeper.kill()
         sleeper.wait()

@@ -1,11 +1,15 @@
 """Tensors of every verb so large that they go through memory which the ranks share."""
 
+from unittest import mock
+
 import pytest
 import torch
 import torch.distributed as dist
 
 from labkit import LabError
-from labkit.mpi.collectives.shared_memory import AHEAD, PLACE
+from labkit.mpi import recover
+from labkit.mpi.collectives import mapped
+from labkit.mpi.collectives.shared_memory import AHEAD, PLACE, SharedMemory
 
 from .cases_interrupt import HELD_UP, interrupted
 from .table import case
@@ -260,11 +264,12 @@ def two_groups_in_turn(w):
 
 @case(gloo=False, checked=False)
 def other_lengths_than_the_others_are_refused(w):
+    gather(w, ROUND)  # the memory is there, so that nobody has to answer
     out = [torch.zeros(ROUND + rank) for rank in range(w.size)] if w.rank == 0 else None
     if w.rank == 0:
         with pytest.raises(LabError, match=f"numbers for rank 1 of {ROUND + 1}"):
             dist.gather(torch.zeros(ROUND), out, 0)
-    dist.barrier(dist.new_group(backend="gloo"))
+    recover()  # the others never called it
 
 
 @case(gloo=False)
@@ -283,3 +288,22 @@ def an_interrupt_leaves_no_piece_behind(w):
         took = interrupted(w, block, meet=f"{round_}")
         assert took < HELD_UP, took
         verb(w, ROUND)
+
+
+@case(gloo=False, sizes=(2, 3))
+def all_of_it_where_a_rank_is_on_another_host(w):
+    """It cannot map the memory of the others; here it is made to fail."""
+    group = dist.group.WORLD
+    common, group.memory = group.memory, SharedMemory(w.rank, w.size)
+    last = w.rank == w.size - 1
+    try:
+        with mock.patch.object(mapped, "attach", (lambda *_: None) if last else mapped.attach):
+            broadcast(w, ROUND)
+        assert group.memory.apart(1 << 30)
+        every_verb_in_every_size(w)
+        from_and_to_every_root(w)
+        tensors_that_are_not_contiguous(w)
+        all_verbs_under_way_waited_for_in_reverse(w)
+        an_interrupt_leaves_no_piece_behind(w)
+    finally:
+        group.memory = common

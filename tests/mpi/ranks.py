@@ -105,10 +105,15 @@ def run_case(case: Case, w: World, reporter: Reporter) -> bool:
 
 
 def together(store: dist.TCPStore, name: str, size: int, seconds: float) -> None:
-    """Wait until every rank has ended the case, by a way that does not use the backend under test."""
+    """Wait until every rank is here, by a way that does not use the backend under test."""
     if store.add(f"{name}/count", 1) == size:
         store.set(f"{name}/all", "1")
     store.wait([f"{name}/all"], timedelta(seconds=seconds))
+
+
+def counted() -> str:
+    """How many collectives this rank has called on the default group, where the backend counts them."""
+    return str(getattr(dist.group.WORLD, "sequence", "")) if dist.is_initialized() else ""
 
 
 def main(path: str) -> None:
@@ -128,9 +133,14 @@ def main(path: str) -> None:
         if not passed and not plan.carry_on:
             time.sleep(1.0)  # others may be about to say what they saw
             os._exit(FAILED)
+        store.set(f"{name}/{rank}", counted())
         try:
             together(store, name, plan.size, table[name].deadline + 5 if passed else 60)
         except RuntimeError:  # some rank is still in it, and will be
+            os._exit(FAILED)
+        counts = {store.get(f"{name}/{r}").decode() for r in range(plan.size)}
+        if passed and len(counts) > 1:  # a case after this one would hang
+            reporter.line(case=name, verdict="failed", text=f"ranks called {sorted(counts)} collectives")
             os._exit(FAILED)
     if dist.is_initialized():
         dist.destroy_process_group()

@@ -11,7 +11,7 @@ import pytest
 from nbclient import NotebookClient
 
 from labkit.exercises.catalogue import LESSONS
-from labkit.launch import processes
+from labkit.launch import living
 from tests.conftest import drawn
 
 from .conftest import LESSONS as PATHS
@@ -46,7 +46,7 @@ def said(cell) -> str:
 ])  # fmt: skip
 def test_with_the_solutions_put_in_every_check_passes(path, tmp_path, monkeypatch):
     monkeypatch.setenv("LABKIT_PROGRESS", str(tmp_path))
-    monkeypatch.setenv("LABKIT_SERVER", processes.identity(psutil.Process()))  # one lab for all lessons
+    monkeypatch.setenv("LABKIT_SERVER", living.identity(psutil.Process()))  # one lab for all lessons
     lesson = next(lesson for lesson in LESSONS if lesson.number == path.stem[:2])
     notebook = nbformat.read(path, as_version=4)
     assert solved(notebook, lesson) == len(lesson.predictions) + len(lesson.exercises) + 1

@@ -62,3 +62,9 @@ def test_magics_of_a_whole_cell_run_on_ranks(kernel):
 def test_tracebacks_are_coloured(kernel):
     _, traceback = error(kernel, "%%px\n1 / 0")
     assert "\x1b[32m----> 2\x1b[39m 1 / 0" in traceback and "\x1b[31mZeroDivisionError\x1b[39m:" in traceback
+
+
+def test_a_rank_does_not_send_its_cell_back(labs):
+    result = labs(2).client[:].execute("print('here')", silent=False, block=True)
+    result.wait_for_output(30)
+    assert [(m["stdout"], m["execute_input"]) for m in result.metadata] == 2 * [("here\n", None)]

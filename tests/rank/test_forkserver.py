@@ -13,7 +13,7 @@ import pytest
 
 from labkit import LabError, launch
 from labkit.lab.lab import Lab
-from labkit.launch import processes, witness
+from labkit.launch import living, processes, witness
 from tests.waiting import WITHIN, until
 
 SIZES = pytest.mark.parametrize("n", [1, 2, 3, 4])
@@ -90,7 +90,7 @@ def test_who_ends_the_fork_server_ends_all_ranks_and_it_is_told(own):
     ranks = [r.process() for r in own.ranks]
     server.send_signal(signal.SIGKILL)
     psutil.wait_procs(ranks, WITHIN)
-    assert not any(map(processes.is_alive, ranks))
+    assert not any(map(living.is_alive, ranks))
     with pytest.raises(LabError, match="the process from which the ranks were forked died"):
         own.require_running()
 
@@ -101,7 +101,7 @@ def test_a_rank_that_ends_while_nobody_can_say_how_is_told_all_the_same(own):
     server.suspend()
     rank = own.ranks[1].process()
     rank.kill()
-    until(lambda: not processes.is_alive(rank))  # a zombie is not, and nobody collects it
+    until(lambda: not living.is_alive(rank))  # a zombie is not, and nobody collects it
     with pytest.raises(LabError, match=r"rank 1 \(.*\) died, and nobody said how"):
         own.require_running()
 

@@ -2,6 +2,7 @@
 
 all                all measurements, one after the other
 startup            seconds until ranks are ready, and of an empty cell
+ranks              the same of more and more ranks, and what a thousand would cost
 collectives        latency and bandwidth of every collective
 calls              one call of each, for torch and for raw mpi4py
 plan               which sizes, how often, in which order

@@ -1,4 +1,4 @@
-"""All benchmarks, one after the other: starts and cells, collectives, a training step, recording, simulators.
+"""All benchmarks, one after the other: starts and cells, ranks, collectives, training, recording, simulators.
 
 $ labkit bench --quick --json bench.json
 """
@@ -12,9 +12,16 @@ from types import ModuleType
 
 from labkit.commands.bench.machine import describe
 
-MODULES = {"ready": "startup", "collectives": "collectives", "trace": "recording", "simulate": "simulation"}
+MODULES = {
+    "ready": "startup",
+    "ranks": "ranks",
+    "collectives": "collectives",
+    "trace": "recording",
+    "simulate": "simulation",
+}
 BENCHMARKS = {
     "ready": "starting ranks, and an empty cell, against plain ipyparallel",
+    "ranks": "more and more ranks on one machine",
     "collectives": "collectives against gloo and raw MPI, and a training step against DDP on gloo",
     "trace": "what recording costs an all_reduce",
     "simulate": "the simulators",

@@ -2,6 +2,7 @@
 
 A call takes a counter and uses it as the root: with a root that rotates no rank can run ahead of the
 others, so the mean over a batch of calls is the time of one call and not that of filling a buffer.
+A ping-pong is between the first rank and the last, which are on two hosts where there are several.
 `nbytes` is the size of the whole tensor: what all_gather puts out, what reduce_scatter takes in.
 """
 
@@ -10,6 +11,9 @@ from typing import TYPE_CHECKING
 
 import torch
 import torch.distributed as dist
+
+from labkit.algorithms.ring import ring
+from labkit.schedule import run
 
 if TYPE_CHECKING:  # importing it would start MPI
     from mpi4py import MPI
@@ -31,9 +35,9 @@ def torch_call(verb: str, nbytes: int, group: dist.ProcessGroup) -> Call:
 
     def ping_pong(i: int) -> None:
         if rank == 0:
-            dist.send(whole, 1, group=group)
-            dist.recv(whole, 1, group=group)
-        elif rank == 1:
+            dist.send(whole, size - 1, group=group)
+            dist.recv(whole, size - 1, group=group)
+        elif rank == size - 1:
             dist.recv(whole, 0, group=group)
             dist.send(whole, 0, group=group)
 
@@ -48,8 +52,8 @@ def torch_call(verb: str, nbytes: int, group: dist.ProcessGroup) -> Call:
         "all_reduce": lambda i: dist.all_reduce(whole, group=group),
         "broadcast": lambda i: dist.broadcast(whole, i % size, group=group),
         "reduce": lambda i: dist.reduce(whole, i % size, group=group),
-        "all_gather": lambda i: dist.all_gather_into_tensor(whole, part, group=group),
-        "reduce_scatter": lambda i: dist.reduce_scatter_tensor(part, whole, group=group),
+        "all_gather": lambda i: dist.all_gather_single(whole, part, group=group),
+        "reduce_scatter": lambda i: dist.reduce_scatter_single(part, whole, group=group),
         "gather": gather,
         "scatter": scatter,
         "all_to_all": lambda i: dist.all_to_all_single(other, whole, group=group),
@@ -72,9 +76,9 @@ def raw_call(verb: str, nbytes: int, comm: "MPI.Comm") -> Call:
 
     def ping_pong(i: int) -> None:
         if rank == 0:
-            comm.Send(whole, 1)
-            comm.Recv(whole, 1)
-        elif rank == 1:
+            comm.Send(whole, size - 1)
+            comm.Recv(whole, size - 1)
+        elif rank == size - 1:
             comm.Recv(whole, 0)
             comm.Send(whole, 0)
 
@@ -90,3 +94,9 @@ def raw_call(verb: str, nbytes: int, comm: "MPI.Comm") -> Call:
         "ping_pong": ping_pong,
         "barrier": lambda i: comm.Barrier(),
     }[verb]
+
+
+def ring_call(nbytes: int, group: dist.ProcessGroup) -> Call:
+    """An all_reduce as a ring over all ranks in their order, in messages (lesson 06)."""
+    whole, schedule = tensors(nbytes, dist.get_world_size())[0], ring(dist.get_world_size())
+    return lambda i: run(schedule, whole, group=group)

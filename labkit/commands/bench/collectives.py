@@ -1,9 +1,11 @@
 """Latency and bandwidth of every collective: backend mpi against gloo and raw blocking mpi4py.
 
     $ labkit bench collectives --ranks 2 --json times.json --figure times.png
+    $ labkit bench collectives --hosts a:2,b:2
 
 Each launch measures all contenders in turn in the same processes. A ratio is the median, over the launches,
-of the ratios within each launch. Times are seconds per call on the slowest rank.
+of the ratios within each launch. Times are seconds per call on the slowest rank. On several hosts the last
+rows compare an all_reduce with a flat ring of messages.
 """
 
 import argparse
@@ -16,12 +18,16 @@ from labkit.commands.bench.launch import launch
 from labkit.commands.bench.machine import circumstances, deliver, heading
 from labkit.commands.bench.plan import plan
 from labkit.commands.bench.report import Row, collect
+from labkit.launch.hosts.names import parse
 
 
-def document(rows: list[Row], ranks: int, launches: int, settings: dict, before: dict) -> dict:
+def document(
+    rows: list[Row], ranks: int, launches: int, settings: dict, before: dict, hosts: int = 1
+) -> dict:
     """What the JSON file holds; `before` is what `circumstances` found."""
     return before | {
         "ranks": ranks,
+        "hosts": hosts,
         "launches": launches,
         "settings": settings,
         "units": {
@@ -36,15 +42,18 @@ def table(document: dict) -> str:
     """Seconds and ratios of what a JSON file holds."""
     rows = [Row(row["verb"], row["bytes"], row["seconds"]) for row in document["rows"]]
     ranks, cores = document["ranks"], document["machine"]["cores"]
-    lines = [f"{ranks} ranks, {document['launches']} launches; {heading(document)}"]
-    if ranks > cores:
+    hosts = document.get("hosts", 1)
+    on = f" on {hosts} hosts" if hosts > 1 else ""
+    lines = [f"{ranks} ranks{on}, {document['launches']} launches; {heading(document)}"]
+    if hosts == 1 and ranks > cores:
         lines.append(f"{ranks} ranks share {cores} cores: who gives the core away is faster")
     return "\n".join([*lines, report.table(rows)])
 
 
 def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(prog="labkit bench collectives", description=__doc__.splitlines()[0])
-    p.add_argument("--ranks", type=int, default=2)
+    p.add_argument("--ranks", type=int, help="2, or one per slot of the hosts")
+    p.add_argument("--hosts", help="as in LABKIT_HOSTS: a:2,b:2")
     p.add_argument("--launches", type=int, help="interleaved launches; 5, or 1 with --quick")
     p.add_argument("--quick", action="store_true", help="fewer sizes, rounds and launches")
     p.add_argument("--verbs", help="only these, separated by commas")
@@ -57,18 +66,20 @@ def main(argv: list[str] | None = None) -> int:
     """Print the table."""
     options = parser().parse_args(argv)
     launches = options.launches or (1 if options.quick else 5)
-    wanted = plan(options.quick, options.verbs.split(",") if options.verbs else None)
+    hosts = parse(options.hosts or "")
+    ranks = options.ranks or sum(host.slots for host in hosts) or 2
+    wanted = plan(options.quick, options.verbs.split(",") if options.verbs else None, bool(hosts))
     before, found = circumstances(), []
     for i in range(launches):
-        found.append(launch(wanted, options.ranks))
+        found.append(launch(wanted, ranks, hosts=options.hosts))
         print(f"launch {i + 1} of {launches} done", file=sys.stderr, flush=True)
     rows = collect(found)
-    measured = document(rows, options.ranks, launches, asdict(wanted), before)
+    measured = document(rows, ranks, launches, asdict(wanted), before, len(hosts) or 1)
     deliver(measured, table(measured), options.json)
     if options.figure:
         from labkit.commands.bench.figure import draw
 
-        draw(rows, options.ranks, options.figure)
+        draw(rows, ranks, options.figure)
     return 0
 
 

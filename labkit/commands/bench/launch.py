@@ -1,4 +1,7 @@
-"""Start the ranks of one measurement and collect what rank 0 wrote."""
+"""Start the ranks of one measurement and collect what rank 0 wrote.
+
+On this machine mpiexec starts them, with the settings that raw MPI has anywhere; on hosts, `labkit run` does.
+"""
 
 import json
 import os
@@ -15,14 +18,25 @@ from labkit.launch import find_mpi
 LAUNCH_SECONDS = 900
 
 
-def launch(plan: Plan | TracePlan, ranks: int, module: str = "labkit.commands.bench.worker") -> list[dict]:
-    """One set of ranks, started by the mpiexec of this environment, measures the plan in `module`."""
+def launch(
+    plan: Plan | TracePlan,
+    ranks: int,
+    module: str = "labkit.commands.bench.worker",
+    hosts: str | None = None,
+) -> list[dict]:
+    """One set of ranks measures the plan in `module`: here, or on `hosts` such as "a:2,b:2".
+
+    Hosts and this machine have the current folder in common.
+    """
     mpi = find_mpi()
     inherited = {name: value for name, value in os.environ.items() if name != "LABKIT_CHECK"}
-    with tempfile.TemporaryDirectory(prefix="labkit-bench-") as name:
+    start = [mpi.mpiexec, "-n", ranks, sys.executable]
+    if hosts:
+        start = [sys.executable, "-m", "labkit.commands", "run", "-n", ranks, "--hosts", hosts]
+    with tempfile.TemporaryDirectory(prefix="labkit-bench-", dir=Path.cwd() if hosts else None) as name:
         given, found = Path(name) / "plan.json", Path(name) / "found.json"
         given.write_text(json.dumps(asdict(plan)))
-        command = [mpi.mpiexec, "-n", ranks, sys.executable, "-m", module, given, found]
+        command = [*start, "-m", module, given, found]
         process = subprocess.Popen(
             [str(part) for part in command],
             env=inherited | mpi.environment() | {"OMP_NUM_THREADS": "1"},
@@ -38,5 +52,6 @@ def launch(plan: Plan | TracePlan, ranks: int, module: str = "labkit.commands.be
             process.wait(10)
             raise
         if not found.exists():
-            raise LabError(f"a measurement on {ranks} ranks", output[-2000:], "see what the ranks say above")
+            where = f"the hosts {hosts}" if hosts else f"{ranks} ranks"
+            raise LabError(f"a measurement on {where}", output[-2000:], "see what the ranks say above")
         return json.loads(found.read_text())

@@ -15,6 +15,8 @@ VERBS = (
     "ping_pong",
     "barrier",
 )
+FLAT_RING = "flat ring"
+"""all_reduce against a ring of messages, which does not know that some ranks share a host."""
 KB, MB = 1024, 1024 * 1024
 SIZES = (8, KB, 64 * KB, MB, 16 * MB, 100 * MB)
 QUICK_SIZES = (8, 64 * KB, MB, 16 * MB)
@@ -45,14 +47,19 @@ def calls(nbytes: int) -> int:
     return 1
 
 
-def plan(quick: bool, verbs: list[str] | None = None) -> Plan:
-    """all_reduce at every size, the other verbs up to 16 MB; a barrier has no size."""
+def plan(quick: bool, verbs: list[str] | None = None, hosts: bool = False) -> Plan:
+    """all_reduce at every size, the other verbs up to 16 MB; a barrier has no size.
+
+    Between hosts a flat ring is measured too, at the sizes that a ring is for.
+    """
     rows = []
-    for verb in verbs or VERBS:
+    for verb in verbs or (*VERBS, *([FLAT_RING] if hosts else [])):
         for nbytes in QUICK_SIZES if quick else SIZES:
             if verb == "barrier" and nbytes > 8:
                 continue
             if nbytes > 16 * MB and verb != "all_reduce":
+                continue
+            if nbytes < 64 * KB and verb == FLAT_RING:
                 continue
             rows.append((verb, nbytes))
     return Plan(rows, rounds=3 if quick else 5, ddp_steps=10 if quick else 20)

@@ -12,6 +12,11 @@ class Row:
     bytes: int | None
     seconds: dict[str, list[float]]
 
+    @property
+    def peer(self) -> str:
+        """Whom mpi is compared with, beside gloo."""
+        return next(name for name in ("raw", "ring", "alone") if name in self.seconds)
+
     def typical(self, name: str) -> float:
         return median(self.seconds[name])
 
@@ -25,7 +30,7 @@ class Row:
 
     def as_json(self) -> dict:
         ratios = {}
-        other = "raw" if "raw" in self.seconds else "alone"
+        other = self.peer
         for name, of, to in (
             ("gloo_over_mpi", "gloo", "mpi"),
             (f"mpi_over_{other}", "mpi", other),
@@ -69,12 +74,11 @@ HEAD = ("verb", "size", "gloo", "raw", "mpi", "checked", "mpi rate", "gloo/mpi",
 
 
 def table(rows: list[Row]) -> str:
-    """One line a row; for the DDP step `raw` is the same step without communication."""
+    """One line a row; `raw` is for the DDP step the same without communication, for a flat ring that ring."""
     lines: list[tuple[str, ...]] = [HEAD]
     for row in rows:
-        raw = "raw" if "raw" in row.seconds else "alone"
-        times = [time_text(row.typical(name)) for name in ("gloo", raw, "mpi", "checked")]
-        ratios = [row.ratio("gloo", "mpi"), row.ratio("mpi", raw), row.ratio("checked", "mpi")]
+        times = [time_text(row.typical(name)) for name in ("gloo", row.peer, "mpi", "checked")]
+        ratios = [row.ratio("gloo", "mpi"), row.ratio("mpi", row.peer), row.ratio("checked", "mpi")]
         texts = [f"{ratio:.2f}" for ratio in ratios]
         lines.append((row.verb, size_text(row.bytes), *times, rate_text(row), *texts))
     widths = [max(len(line[i]) for line in lines) for i in range(len(HEAD))]

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Protocol
 import torch
 import torch.distributed as dist
 
-from labkit.commands.bench.calls import Call, raw_call, torch_call
+from labkit.commands.bench.calls import Call, raw_call, ring_call, torch_call
 from labkit.commands.bench.ddp import step_of
-from labkit.commands.bench.plan import CONTENDERS, Plan, calls
+from labkit.commands.bench.plan import CONTENDERS, FLAT_RING, Plan, calls
 
 if TYPE_CHECKING:  # importing it would start MPI
     from mpi4py import MPI
@@ -58,7 +58,9 @@ class Contenders:
     def call(self, name: str, verb: str, nbytes: int) -> Call:
         if name == "raw":
             return raw_call(verb, nbytes, self.comm)
-        return torch_call(verb, nbytes, self.group(name))
+        if name == "ring":
+            return ring_call(nbytes, self.mpi)
+        return torch_call("all_reduce" if verb == FLAT_RING else verb, nbytes, self.group(name))
 
 
 def batch_seconds(call: Call, count: int, comm: "MPI.Comm") -> float:
@@ -107,7 +109,8 @@ def main(path: str, output: str) -> None:
         def make(name: str, verb: str = verb, nbytes: int = nbytes) -> Call:
             return there.call(name, verb, nbytes)
 
-        seconds = measure(there, CONTENDERS, make, calls(nbytes), plan.rounds)
+        names = ("gloo", "ring", "mpi", "checked") if verb == FLAT_RING else CONTENDERS
+        seconds = measure(there, names, make, calls(nbytes), plan.rounds)
         rows.append({"verb": verb, "bytes": nbytes, "seconds": seconds})
     names = ("gloo", "alone", "mpi", "checked")
     seconds = measure(

@@ -35,6 +35,7 @@ versions    a server that counts versions
 scripted_workers  the workers that its check sends, and what a server makes of them
 batch_statistics  mean and variance of a whole batch, from shards
 choosing    which all-reduce is the fastest, by the formulas
+larger_worlds  a sum by messages with more ranks than the lab has
 pushed_rows  gradients of rows that may come twice
 first_arrivals  the mean of those that arrive first
 fine_tuning  a chain of stages of which some are frozen

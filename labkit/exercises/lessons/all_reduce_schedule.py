@@ -52,9 +52,9 @@ def _judged(answers: Answers) -> str:
 ALL_REDUCE_SCHEDULE = Exercise(
     task="Write an all-reduce as a schedule: for each rank a list of steps, each a tuple of operations that "
     "run at the same time. The tensor has `world_size` chunks. `Send(to, chunk)` sends, "
-    "`Reduce(source, chunk)` adds what comes, `Recv(source, chunk)` replaces by it. Budget: the ring's, "
-    "$2(R - 1)$ steps and $2(R - 1)/R$ of the tensor sent per rank. Let the ring run to the left, or find "
-    "another way.",
+    "`Reduce(source, chunk)` adds what comes to the rank's own chunk, `Recv(source, chunk)` puts it in that "
+    "chunk's place. Budget: the ring's, $2(R - 1)$ steps and $2(R - 1)/R$ of the tensor sent per rank. Let "
+    "the ring run to the left, or find another way.",
     stub="""\
 def all_reduce_schedule(world_size):
     steps = [[] for _ in range(world_size)]
@@ -81,7 +81,8 @@ def all_reduce_schedule(world_size):
         "comes. Step 1: each sends its whole sum.",
         "To the left: in step n rank r sends chunk (r + n) mod R to r - 1, and takes chunk (r + n + 1) mod R "
         "from r + 1.",
-        "`Reduce` adds what comes, `Recv` replaces by it. From step R - 1 on the sums are whole.",
+        "`Reduce` adds what comes, `Recv` puts it in place of what is there. From step R - 1 on the sums are "
+        "whole.",
     ),
     given=lambda generator, size: [(size,)] * size,
     answer=_executed,

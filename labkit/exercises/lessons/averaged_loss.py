@@ -8,15 +8,22 @@ from typing import TYPE_CHECKING
 from labkit.exercises.describe import Arguments, Exercise, Limit, Values
 from labkit.exercises.judge import Mistake, compare
 from labkit.exercises.lazy_torch import torch
-from labkit.exercises.lessons.epoch import BATCH, drawn_epoch, mean, move, weights
+from labkit.exercises.lessons.epoch import BATCH, RATE, drawn_epoch, mean, weights
 from labkit.exercises.lessons.replicas import PARAMETERS
 
 if TYPE_CHECKING:
     from labkit.exercises.lessons.epoch import Sync
 
 
+def _adam(model: torch.nn.Module) -> torch.optim.Optimizer:
+    """Not linear in the gradient: a mean of steps is not a step along the mean. Nor does it hide a factor."""
+    return torch.optim.Adam(model.parameters(), lr=RATE, eps=0.1)
+
+
 def _one_batch(generator: torch.Generator, size: int) -> Arguments:
-    return [(*given[:2], given[2][:BATCH], given[3][:BATCH]) for given in drawn_epoch(generator, size)]
+    return [
+        (model, _adam(model), x[:BATCH], y[:BATCH]) for model, _, x, y, *_ in drawn_epoch(generator, size)
+    ]
 
 
 def _stepped(sync: Sync) -> Values:
@@ -27,16 +34,25 @@ def _stepped(sync: Sync) -> Values:
             own = torch.autograd.grad(loss, list(model.parameters()))
             gradients.append(torch.cat([g.flatten() for g in own]))
         for model, g in zip(models, sync(gradients), strict=True):
-            move(model, g)
+            for p, part in zip(model.parameters(), g.split(_lengths(model)), strict=True):
+                p.grad = part.view_as(p).clone()
+            _adam(model).step()
         return [weights(model) for model in models]
 
     return stepped
 
 
+def _lengths(model: torch.nn.Module) -> list[int]:
+    return [p.numel() for p in model.parameters()]
+
+
+_alone = _stepped(lambda gradients: gradients)
+
+
 MEND_THE_STEP = Exercise(
     task="This step is to take the mean over all ranks. It runs without an error, its loss falls, and after "
-    "it the replicas differ. **Find the bug and mend it.** The function's value is not looked at, the "
-    "weights are.",
+    "it the replicas differ. **Find the bug and mend it.** Only the weights are checked, not what the "
+    "function returns.",
     stub="""\
 def mend_the_step(model, optimizer, x, y):
     optimizer.zero_grad()
@@ -68,7 +84,7 @@ def mend_the_step(model, optimizer, x, y):
         Mistake(
             "Each rank has stepped with its own gradient. The mean of the losses is a number, and backward() "
             "goes through this rank's samples only: average the gradients.",
-            _stepped(lambda gradients: gradients),
+            _alone,
         ),
         Mistake(
             "Each rank has stepped with its own gradient, divided by the number of ranks: add them up first.",
@@ -81,6 +97,11 @@ def mend_the_step(model, optimizer, x, y):
         Mistake(
             "The mean gradient was divided by the number of ranks once more: sync_gradients divides already.",
             _stepped(lambda gradients: [g / len(gradients) for g in mean(gradients)]),
+        ),
+        Mistake(
+            "Each rank has stepped alone, and then the weights were averaged. Only for plain SGD that is the "
+            "same: average the gradients, before optimizer.step().",
+            lambda arguments: mean(_alone(arguments)),
         ),
         Mistake(
             "The weights are as they were: optimizer.step() comes last.",

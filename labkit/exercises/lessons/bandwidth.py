@@ -14,10 +14,19 @@ def _mean(times: list[float]) -> float:
 
 
 def _measured(generator: torch.Generator, size: int) -> Arguments:
-    """The bytes of the gradients, and what each rank's stopwatch said of computing and of the overhead."""
+    """The bytes of the gradients, and what each rank's stopwatch said of computing and of the overhead.
+
+    No two ranks' times are alike, so that the longest is neither the mean nor the shortest. Who computes
+    longest has the shortest overhead: no rank's own bandwidth is that of the longest, or shortest, of both.
+    """
     n = 1000 * int(torch.randint(500, 5000, (), generator=generator))
-    t_comp, overhead = torch.rand(2, size, generator=generator, dtype=torch.float64).tolist()
-    t_comp, overhead = [0.05 * (1 + t) for t in t_comp], [0.01 * (1 + t) for t in overhead]
+    order = torch.randperm(size, generator=generator)
+
+    def times(order: torch.Tensor) -> list[float]:
+        apart = order + torch.rand(size, generator=generator) / 2
+        return (1 + apart.double() / size).tolist()
+
+    t_comp, overhead = [0.05 * t for t in times(order)], [0.01 * t for t in times(size - 1 - order)]
     return [(n, *mine) for mine in zip(t_comp, overhead, strict=True)]
 
 
@@ -47,7 +56,8 @@ LEAST_BANDWIDTH = Exercise(
     task="`n` is the same on every rank. `t_comp` and `overhead` are what the rank itself measured, another "
     "number on each. A step lasts until the slowest rank is done, so the longest time of each counts. Return "
     "the bandwidth, in bytes per second, above which it pays: the same number on every rank, with one "
-    "collective call.",
+    "collective call. (If the overhead alone were longer than $(R-1)$ `t_comp`, no bandwidth would do. That "
+    "does not happen here.)",
     stub="""\
 def my_least_bandwidth(n, t_comp, overhead):  # bytes, seconds, seconds
     ...  # your code
@@ -74,6 +84,11 @@ def my_least_bandwidth(n, t_comp, overhead):
         Mistake(
             "Each rank believes its own stopwatch. Without a message between them they cannot agree.",
             _own_bandwidth,
+        ),
+        Mistake(
+            "You took the largest of the ranks' bandwidths. Take the longest times first, then one "
+            "bandwidth.",
+            everywhere(lambda arguments: max(_own_bandwidth(arguments))),
         ),
         Mistake(
             "That is with the mean of the times. A step lasts until the slowest is done.", _bandwidth(_mean)

@@ -54,14 +54,31 @@ def _mean_square(arguments: Arguments) -> torch.Tensor:
     return torch.stack([every.mean(0), (every**2).mean(0)])
 
 
+def _divided(arguments: Arguments, by: float) -> torch.Tensor:
+    """The sums over all rows, divided by something else than their number."""
+    every = torch.cat([rows for (rows,) in arguments])
+    mean = every.sum(0) / by
+    return torch.stack([mean, (every**2).sum(0) / by - mean**2])
+
+
+def _by_own_rows(arguments: Arguments) -> list[torch.Tensor]:
+    return [_divided(arguments, len(rows) * len(arguments)) for (rows,) in arguments]
+
+
+def _deviation(arguments: Arguments) -> torch.Tensor:
+    mean, variance = _of_all(arguments)
+    return torch.stack([mean, variance.sqrt()])
+
+
 def _of_each(arguments: Arguments) -> list[torch.Tensor]:
     return [_statistics(rows) for (rows,) in arguments]
 
 
 BATCH_STATISTICS = Exercise(
-    task="Make batch normalisation exact. `x_r` holds a row per sample; ranks may have different numbers of "
-    "rows. Return mean and variance of each column over the rows of **all** ranks, with one collective call. "
-    "The variance divides by the number of rows.",
+    task="Share the statistics of batch normalisation, as `SyncBatchNorm` does in its forward pass. `x_r` "
+    "holds a row per sample; ranks may have different numbers of rows. Return mean and variance of each "
+    "column over the rows of **all** ranks, with one collective call. The variance divides by the number of "
+    "rows.",
     stub="def batch_statistics(x_r):\n    ...  # your code: return mean, variance\n",
     solution="""\
 def batch_statistics(x_r):
@@ -73,7 +90,8 @@ def batch_statistics(x_r):
     return mean, squares / count - mean**2
 """,
     why="Count, sum and sum of squares are sums over samples, so they may be split; a variance is not. "
-    "SyncBatchNorm sends these too, and their gradients on the way back.",
+    "The difference of two large numbers loses digits, though: with data around 1000 and a variance of 1, "
+    "float32 gives 0.9 or 1.1. Subtract a rough mean first, the same on all ranks, or sum in float64.",
     hints=(
         "A variance cannot be averaged over ranks: it does not know that the ranks' means differ. Which "
         "sums over samples give you mean and variance?",
@@ -105,6 +123,23 @@ def batch_statistics(x_r):
         Mistake(
             "The second is the mean of the squares. Take the square of the mean from it.",
             everywhere(_mean_square),
+        ),
+        Mistake(
+            "The second is the standard deviation. The variance is its square: no root.",
+            everywhere(_deviation),
+        ),
+        Mistake(
+            "The mean alone came back. Return the variance, too: return mean, variance.",
+            everywhere(lambda arguments: _of_all(arguments)[0]),
+        ),
+        Mistake(
+            "The sums were divided by the number of ranks. Divide by the number of rows of all ranks.",
+            everywhere(lambda arguments: _divided(arguments, len(arguments))),
+        ),
+        Mistake(
+            "The sums were divided by this rank's rows times the number of ranks, but ranks have different "
+            "numbers of rows. Add those up, too.",
+            _by_own_rows,
         ),
         Mistake(
             "These are the statistics of the rank's own rows, as in plain batch normalisation.", _of_each

@@ -43,7 +43,9 @@ def row_parallel(x, weight, bias):
     return part + bias
 """,
     why="Each rank added the whole bias to its partial sum, so the output has it R times. What belongs to "
-    "the output, and not to a part, comes after the sum.",
+    "the output, and not to a part, comes after the sum. (The output is also right if each rank adds bias / "
+    "R, or one rank adds all of it, before the sum. But then the gradient of the bias is 1/R of what it "
+    "should be, or only that one rank has it.)",
     hints=(
         "Write the sum over ranks that this computes. How often is each term in it?",
         "The bias must be added once: after the all-reduce.",
@@ -55,6 +57,13 @@ def row_parallel(x, weight, bias):
             "The bias is in there once for each rank. Add it once: after the sum.", _output(per_rank=True)
         ),
         Mistake("The bias is missing.", _output(biases=0)),
+        Mistake(
+            "This is the mean of the partial sums: their sum is the output. Divide by nothing.",
+            lambda arguments: [
+                sum(x @ weight for x, weight, _ in arguments) / len(arguments) + bias
+                for _, _, bias in arguments
+            ],
+        ),
         Mistake(
             "That is the rank's own partial sum: nothing has come from the others.",
             lambda arguments: [x @ weight + bias for x, weight, bias in arguments],

@@ -61,7 +61,8 @@ def _judged(answers: Answers) -> str:
 
 FASTEST = Exercise(
     task="Which of the three is the fastest, by the formulas of the derivation, for `R` ranks and `n` bytes? "
-    "`R` may be any number from 2 on. Return its name. No rank needs another one for that.",
+    "`R` may be any number from 2 on. Return its name. The ranks do not know `costs`, which lives in the "
+    "notebook: write the three formulas out in your function. It needs no message.",
     stub="""\
 def my_fastest(R, n, alpha, beta):  # returns "ring", "tree" or "halving"
     ...  # your code
@@ -82,8 +83,8 @@ def my_fastest(R, n, alpha, beta):
     "there.",
     hints=(
         "Put the three times into a dict by name. min(times, key=times.get) is the name of the smallest.",
-        "R.bit_length() counts the digits of R in base 2: 2 ** (R.bit_length() - 1) is P, and "
-        "(R - 1).bit_length() is log2 R, rounded up.",
+        "Import what you need inside the function: of `math`, ceil(log2(R)) is log2 R rounded up, and "
+        "2 ** int(log2(R)) is P.",
     ),
     given=_case,
     judge=_judged,

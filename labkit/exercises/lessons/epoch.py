@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from labkit.exercises.describe import Arguments, Exercise, Limit, Values
 from labkit.exercises.judge import Mistake, compare
-from labkit.exercises.lazy_torch import torch
+from labkit.exercises.lazy_torch import dist, torch
 from labkit.exercises.lessons.replicas import CLASSES, PARAMETERS, PIXELS, network
 
 if TYPE_CHECKING:
@@ -30,12 +30,36 @@ def drawn_epoch(generator: torch.Generator, size: int) -> Arguments:
     return given
 
 
+SUMMED = 3
+"""The size of the world in which `sync` is given, and adds up: elsewhere it is what the stub says."""
+
+
+def _with_sync(generator: torch.Generator, size: int) -> Arguments:
+    given = drawn_epoch(generator, size)
+    return [(*mine, _add_up) for mine in given] if size == SUMMED else given
+
+
+def _add_up(model: torch.nn.Module) -> None:
+    for p in model.parameters():
+        dist.all_reduce(p.grad)
+
+
 def mean(gradients: list[torch.Tensor]) -> list[torch.Tensor]:
     return [sum(gradients) / len(gradients)] * len(gradients)
 
 
-def _trained(sync: Sync = mean, shuffled: bool = True, forgets: bool = True, losses: bool = True) -> Values:
-    """Per rank the weights after an epoch, and behind them the losses of its steps."""
+def _as_given(gradients: list[torch.Tensor]) -> list[torch.Tensor]:
+    return [sum(gradients)] * len(gradients) if len(gradients) == SUMMED else mean(gradients)
+
+
+def _trained(
+    sync: Sync = _as_given,
+    shuffled: bool = True,
+    forgets: bool = True,
+    losses: bool = True,
+    tensors: bool = False,
+) -> Values:
+    """Per rank the weights after an epoch, the losses of its steps, and how many of those are tensors."""
 
     def trained(arguments: Arguments) -> list[torch.Tensor]:
         models = [copy.deepcopy(made) for made, *_ in arguments]
@@ -53,7 +77,8 @@ def _trained(sync: Sync = mean, shuffled: bool = True, forgets: bool = True, los
             kept = [0.0] * len(models) if forgets else gradients
             for model, g in zip(models, gradients, strict=True):
                 move(model, g)
-        return [weights(m, told if losses else []) for m, told in zip(models, said, strict=True)]
+        behind = [(told if losses else []) + [len(told)] * tensors for told in said]
+        return [weights(m, told) for m, told in zip(models, behind, strict=True)]
 
     return trained
 
@@ -69,7 +94,8 @@ def weights(model: torch.nn.Module, behind: Any = ()) -> torch.Tensor:
 
 def _after_epoch(arguments: tuple, result: Any) -> Any:
     told = result if isinstance(result, (list, tuple)) else []
-    return weights(arguments[0], [float(loss) for loss in told])
+    tensors = sum(map(torch.is_tensor, told))
+    return weights(arguments[0], [float(loss) for loss in told] + [tensors] * (tensors > 0))
 
 
 TRAIN_EPOCH = Exercise(
@@ -103,13 +129,21 @@ def my_train_epoch(model, optimizer, x, y, batch_size, epoch, sync=sync_gradient
         "x[batch], y[batch] are the mini-batch. Begin as for one process: zero_grad, loss, backward.",
         "sync(model) after backward, before optimizer.step(). Then losses.append(loss.item()).",
     ),
-    given=drawn_epoch,
+    given=_with_sync,
     answer=_after_epoch,
     judge=compare(
         _trained(),
         Mistake(
             "The weights are right, the losses are not: append loss.item() in each step, and return them.",
             _trained(losses=False),
+        ),
+        Mistake(
+            "The losses are tensors, each with the graph of its step. Return numbers: loss.item().",
+            _trained(tensors=True),
+        ),
+        Mistake(
+            "Call `sync(model)`, the function that is given. Here it adds up; sync_gradients takes the mean.",
+            _trained(mean),
         ),
         Mistake(
             "Each rank has trained alone: sync(model) belongs between backward() and step().",

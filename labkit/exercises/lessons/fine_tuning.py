@@ -43,7 +43,7 @@ def _each_alone(arguments: Arguments) -> list[torch.Tensor]:
 
 
 def _transfers(arguments: Arguments) -> int:
-    """Activations over each boundary; gradients over those above the first stage that learns."""
+    """Activations over each boundary; gradients over those after the first stage that learns."""
     return (len(arguments) - 1) + (len(arguments) - 1 - arguments[0][3])
 
 
@@ -79,8 +79,9 @@ def fine_tune(stage, x, grad, frozen):
     "of its input. So the frozen stages do not go back at all, and keep no activations either.",
     hints=(
         "Begin with forward_through and backward_through. Which ranks need a gradient, and from whom?",
-        "Ranks below `frozen` are done after the forward part. Rank `frozen` receives a gradient, goes back "
-        "and sends none: only ranks above it ask for x.grad.",
+        "Ranks below `frozen` are done after the forward part: nothing there asks for a gradient, so there "
+        "is no graph to go back through. Rank `frozen` receives a gradient, goes back and sends none: only "
+        "ranks after it ask for x.grad.",
     ),
     given=_stages,
     answer=lambda arguments, result: gradient(arguments[0]),
@@ -98,7 +99,7 @@ def fine_tune(stage, x, grad, frozen):
         Limit(
             "messages",
             _transfers,
-            "The forward part needs one for each boundary. Gradients need to come down to stage `frozen`, "
+            "The forward part needs one for each boundary. Gradients have to go back to stage `frozen`, "
             "and no further.",
         ),
     ),

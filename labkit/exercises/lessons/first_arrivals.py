@@ -46,9 +46,19 @@ def _judge_first(answers: Answers) -> str:
             return "\n".join([lines[0], says])
     everyone = combinations(range(1, answers.size), needed)
     if any(close(found, _mean(mine, group)) for group in everyone):
-        return "\n".join([lines[0], f"Rank {late} came last, and is in it: receive from whoever comes."])
-    if any(close(found, needed * _mean(mine, group)) for group in combinations(workers, needed)):
-        return "\n".join([lines[0], "It is a sum: divide it by `needed`."])
+        says = (
+            f"Rank {late} came last, and is in it: receive from whoever comes. If you keep what came, each "
+            "message needs a buffer of its own: one that is used again holds only the last."
+        )
+        return "\n".join([lines[0], says])
+    sums = [needed * _mean(mine, group) for group in combinations(workers, needed)]
+    for divisor, says in (
+        (1, "It is a sum: divide it by `needed`."),
+        (answers.size - 1, "It is divided by the number of workers, the wrong number: divide by `needed`."),
+        (answers.size, "It is divided by the number of ranks, the wrong number: divide by `needed`."),
+    ):
+        if any(close(found, total / divisor) for total in sums):
+            return "\n".join([lines[0], says])
     return "\n".join(lines)
 
 
@@ -57,9 +67,9 @@ def _mean(vectors: list[torch.Tensor], ranks: Collection[int]) -> torch.Tensor:
 
 
 FIRST_MEAN = Exercise(
-    task="Ranks from 1 on each send their vector `mine` to rank 0; rank `late` sleeps `seconds` before. Rank "
-    "0 returns the mean of the first `needed` vectors that arrive, the others return `mine`. No message may "
-    "be left behind.",
+    task="Ranks from 1 on each send their vector `mine` to rank 0; rank `late` sleeps `seconds` before it "
+    "sends. Rank 0 returns the mean of the first `needed` vectors that arrive, the others return `mine`. No "
+    "message may be left behind.",
     stub="""\
 def first_mean(mine, needed, late, seconds):
     ...  # your code
@@ -83,7 +93,7 @@ def first_mean(mine, needed, late, seconds):
     "all the same, or the next step would take it for its own.",
     hints=(
         "On rank 0: dist.recv(message) without a source, world_size - 1 times.",
-        "Add up the first `needed`, and let the others lie. Divide by `needed`.",
+        "Add up the first `needed`; receive the others too, and ignore them. Divide by `needed`.",
     ),
     given=_vectors,
     use=_together,

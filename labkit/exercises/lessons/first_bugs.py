@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from labkit.exercises.describe import Arguments, Exercise, Limit, Values
+from labkit.exercises.describe import Arguments, Exercise, Limit
 from labkit.exercises.judge import Mistake, compare, everywhere
 from labkit.exercises.lazy_torch import torch
 
@@ -19,9 +19,9 @@ def _tensors(generator: torch.Generator, size: int) -> Arguments:
 
 
 SHIFT_RIGHT = Exercise(
-    task="Every rank passes its tensor to the right and returns what comes from the left. This program "
-    "is right "
-    "for small tensors, and for large ones now and then wrong. **Find the bug and mend it.**",
+    task="Every rank passes its tensor to the right and returns what comes from the left, in a new tensor: "
+    "the caller still needs `mine`. This program is right for small tensors, and for large ones sometimes "
+    "wrong. **Find the bug and mend it.**",
     stub="""\
 def shift_right(mine):
     right, left = (rank + 1) % world_size, (rank - 1) % world_size
@@ -81,9 +81,9 @@ def _sums_of_sums(arguments: Arguments) -> list[torch.Tensor]:
 
 
 SUM_BY_TURNS = Exercise(
-    task="An all-reduce from messages: every rank exchanges tensors with every other one. It is right in "
-    "a world "
-    "of two, and wrong in larger ones. **Find the bug and mend it.**",
+    task="An all-reduce from messages: every rank exchanges tensors with every other one and returns the "
+    "sum, without changing `x`. It is right in a world of two, and wrong in larger ones. "
+    "**Find the bug and mend it.**",
     stub="""\
 def sum_by_turns(x):
     total, theirs = x.clone(), torch.empty_like(x)
@@ -123,43 +123,42 @@ def sum_by_turns(x):
         ),
         Mistake("That is the rank's own tensor.", lambda arguments: [x for (x,) in arguments]),
         Mistake("That is the mean: an all-reduce only adds.", everywhere(lambda a: _sum(a) / len(a))),
+        Mistake("The rank's own tensor counts twice.", lambda a: [_sum(a) + x for (x,) in a]),
     ),
     limits=(
         Limit("collectives", lambda arguments: 0, "The collective is what you build here."),
         Limit("messages", lambda a: len(a) * (len(a) - 1), "Each rank sends to each other one, once."),
     ),
     uses=("all_reduce_naive",),
-    sizes=(3,),
+    sizes=(2, 3),
 )
 
 
 def _gradients(generator: torch.Generator, size: int) -> Arguments:
-    """Long ones and short ones: the rank's own norm is above the limit on some ranks, below it on others."""
-    lengths = torch.linspace(0.2, 6.0, size)
+    """Some ranks' gradients are longer than the limit, some shorter; the mean is shorter in a world of 3."""
+    longest, least, most = (2.0, 0.4, 0.8) if size == 3 else (6.0, 1.3, 6.0)
+    lengths = torch.linspace(0.2, longest, size)
     while True:
         drawn = [torch.randn(8, generator=generator) for _ in range(size)]
         given = [(g / g.norm() * length, LIMIT) for g, length in zip(drawn, lengths, strict=True)]
-        if _mean(given, lambda gradient: gradient).norm() > 1.3 * LIMIT:  # so that it is clipped
+        if least * LIMIT < _mean(given).norm() < most * LIMIT:
             return given
 
 
-def _clipped(gradient: torch.Tensor) -> torch.Tensor:
-    return gradient * min(1.0, LIMIT / gradient.norm().item())
+def _clipped(gradient: torch.Tensor, most: float = 1.0) -> torch.Tensor:
+    return gradient * min(most, LIMIT / gradient.norm().item())
 
 
-def _mean(arguments: Arguments, of: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+def _mean(
+    arguments: Arguments, of: Callable[[torch.Tensor], torch.Tensor] = lambda gradient: gradient
+) -> torch.Tensor:
     return sum(of(gradient) for gradient, _ in arguments) / len(arguments)
-
-
-def _all(of: Callable[[Arguments], torch.Tensor]) -> Values:
-    return everywhere(of)
 
 
 CLIPPED_MEAN = Exercise(
     task="**Clipping**: a gradient whose norm is above `limit` is scaled down to it. Return the clipped "
-    "mean over "
-    "equal shards, as one process with all the data would have it. This program gives another gradient. "
-    "**Find the bug and mend it.**",
+    "mean over equal shards, as one process with all the data would have it. This program gives another "
+    "gradient. **Find the bug and mend it.**",
     stub="""\
 def clipped_mean(gradient, limit):
     scale = min(1.0, limit / gradient.norm().item())
@@ -175,8 +174,7 @@ def clipped_mean(gradient, limit):
     return mean * min(1.0, limit / mean.norm().item())
 """,
     why="The mean distributes over the ranks because it is linear. Clipping is not: the norm of a mean "
-    "is not "
-    "the mean of the norms. So first the mean, then what one process does with it.",
+    "is not the mean of the norms. So first the mean, then what one process does with it.",
     hints=(
         "One process with all the data has one gradient. When does it clip: before or after the mean "
         "over samples?",
@@ -184,16 +182,20 @@ def clipped_mean(gradient, limit):
     ),
     given=_gradients,
     judge=compare(
-        _all(lambda a: _clipped(_mean(a, lambda g: g))),
+        everywhere(lambda a: _clipped(_mean(a))),
         Mistake(
             "Each rank has clipped its own gradient. Take the mean first: only that is the gradient of "
             "all the data.",
-            _all(lambda a: _mean(a, _clipped)),
+            everywhere(lambda a: _mean(a, _clipped)),
         ),
-        Mistake("This is the mean without clipping.", _all(lambda a: _mean(a, lambda g: g))),
+        Mistake("This is the mean without clipping.", everywhere(_mean)),
         Mistake(
-            "The sum was clipped and then divided: it is R times too short.",
-            _all(lambda a: _clipped(len(a) * _mean(a, lambda g: g)) / len(a)),
+            "The sum was clipped and then divided: divide first, then clip.",
+            everywhere(lambda a: _clipped(len(a) * _mean(a)) / len(a)),
+        ),
+        Mistake(
+            "A gradient that is short enough stays as it is: the factor is at most 1.",
+            everywhere(lambda a: _clipped(_mean(a), most=float("inf"))),
         ),
     ),
     limits=(Limit("collectives", lambda arguments: 1, "One all-reduce is enough."),),

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from labkit.exercises.describe import Answers, Arguments, Exercise, Limit
-from labkit.exercises.judge import show
+from labkit.exercises.judge import close, show
 from labkit.exercises.lazy_torch import torch
 from labkit.exercises.lessons import notices
 
@@ -47,14 +47,18 @@ def _one_is_late(generator: torch.Generator, size: int) -> Arguments:
 
 
 def _use(serve: Callable[..., Any], arguments: tuple) -> Any:
-    """On rank 0 the learner's server; a worker's gradient is the weights that it was computed with."""
-    from labkit.algorithms import work
+    """On rank 0 the learner's server, and the end; a worker's gradient is the weights that it is of."""
+    from labkit.algorithms import finish, work
+    from labkit.algorithms.parameter_server import receive
 
     weights, updates, needed, step, late = arguments
     step.run = notices.run_of("serve_fresh", step.seed)
-    rank = torch.distributed.get_rank()
+    rank, workers = torch.distributed.get_rank(), range(1, torch.distributed.get_world_size())
     if rank == 0:
-        return serve(weights, updates, needed, step)
+        serve(weights, updates, needed, step)
+        for _ in workers:
+            receive(weights)
+        return finish(workers)
     is_late = rank == late
 
     def gradient(weights: torch.Tensor) -> torch.Tensor:
@@ -73,71 +77,87 @@ def _judge(answers: Answers) -> str:
     seen = answers.found[0]
     if len(seen) != UPDATES:
         return f"rank 0 made {len(seen)} updates, and {UPDATES} were asked for"
-    for version, found in enumerate(seen):
-        if abs(found - version) > 1e-6:
-            return (
-                f"update {version} is wrong: a gradient here is the number of updates before its weights "
-                f"were sent, and their mean is {show(found)}\nA gradient of older weights is in it. Remember "
-                "who has the weights of now: who is too late gets them, and its gradient is dropped."
-            )
-    return ""
+    wrong = [version for version, found in enumerate(seen) if abs(found - version) > 1e-6]
+    if not wrong:
+        return ""
+    ratio = seen[-1] / (UPDATES - 1)
+    in_proportion = ratio > 0 and close(seen, [ratio * version for version in range(UPDATES)])
+    says = (
+        "All are of the current weights, and their sum is divided by the wrong number: divide by `needed`."
+        if in_proportion
+        else "A gradient of older weights is in it. At that moment, who has the newest weights?"
+    )
+    return (
+        f"update {wrong[0]} is wrong: a gradient here is the number of updates before its weights were sent, "
+        f"and `step` was given {show(seen[wrong[0]])}\n{says}"
+    )
+
+
+def _messages(arguments: Arguments) -> int:
+    """Each worker gets each version of the weights once and answers it, two messages each; at the end one."""
+    workers = len(arguments) - 1
+    return workers * (UPDATES + 1) * 4 + workers
 
 
 SERVE_FRESH = Exercise(
-    task="A server with backup workers, on rank 0. An update takes the mean of the first `needed` gradients; "
-    "what comes too late is to be dropped. It runs without an error, and some of its gradients are stale. "
-    "**Find the bug and mend it.**",
+    task="A server with backup workers, on rank 0. An update takes the mean of the first `needed` gradients. "
+    "One that comes too late is dropped, and its worker waits until the next update is made. (Whoever calls "
+    "`serve_fresh` receives the last gradients, and says `finish`.) It runs without an error, and some of "
+    "its gradients are stale. **Find the bug and mend it.**",
     stub="""\
 def serve_fresh(weights, updates, needed, step):
-    workers = range(1, dist.get_world_size())
-    send_weights(workers, weights)
-    for version in range(updates):
-        came = {}
+    current = set(range(1, dist.get_world_size()))  # who has the newest weights
+    send_weights(current, weights)
+    for _ in range(updates):
+        came, idle = {}, set()
         while len(came) < needed:
             worker, verb, gradient = receive(weights)
-            came[worker] = gradient
+            idle.add(worker)
+            if worker in current:
+                came[worker] = gradient
         step(weights, sum(came.values()) / needed, 0)
-        if version < updates - 1:
-            send_weights(came, weights)
-    for _ in workers[needed:]:
-        receive(weights)  # too late for all
-    finish(workers)
+        send_weights(idle, weights)
+        current.update(idle)
 """,
     solution="""\
 def serve_fresh(weights, updates, needed, step):
-    workers = range(1, dist.get_world_size())
-    send_weights(workers, weights)
-    current = set(workers)  # who has the weights of now
-    for version in range(updates):
-        came = {}
+    current = set(range(1, dist.get_world_size()))  # who has the newest weights
+    send_weights(current, weights)
+    for _ in range(updates):
+        came, idle = {}, set()
         while len(came) < needed:
             worker, verb, gradient = receive(weights)
+            idle.add(worker)
             if worker in current:
                 came[worker] = gradient
-            else:
-                send_weights([worker], weights)
-                current.add(worker)
         step(weights, sum(came.values()) / needed, 0)
-        if version < updates - 1:
-            send_weights(came, weights)
-            current = set(came)
-    for _ in workers[needed:]:
-        receive(weights)  # too late for all
-    finish(workers)
+        send_weights(idle, weights)
+        current = idle
 """,
-    why="A late gradient waits in the network until the next update asks for one, and is then the first. "
-    "Only who has which weights tells. Its worker must not be left without an answer: it gets those of now.",
+    why="`current.update(idle)` adds workers and takes none out. All are in it from the start, so the test "
+    "lets every gradient pass, the late ones, too. After an update the newest weights are with those who "
+    "were just sent them, and with nobody else: `current = idle`.",
     hints=(
-        "What becomes of a gradient that arrives just after its update was made?",
-        "The server sent the weights, so it can know who has those of now. What if a gradient is of older "
-        "ones?",
+        "Follow a worker that is still computing when the first update is made: when does it leave "
+        "`current`?",
+        "After an update only those have the newest weights who were just sent them. (And whoever gets no "
+        "weights sends nothing more: a worker whose gradient was dropped needs an answer as well, or the "
+        "server waits for it for ever.)",
     ),
     given=_one_is_late,
     use=_use,
     answer=lambda arguments, result: arguments[3].seen,
     judge=_judge,
     sizes=(3, 4),
-    limits=(Limit("collectives", lambda arguments: 0, "Server and workers speak by messages alone."),),
+    limits=(
+        Limit("collectives", lambda arguments: 0, "Server and workers speak by messages alone."),
+        Limit(
+            "messages",
+            _messages,
+            "A worker needs each version of the weights once. If it gets them again before the update, it "
+            "computes a gradient that nobody can use.",
+        ),
+    ),
     uses=("send_weights", "finish", "parameter_server.receive"),
     changes=("weights",),
 )

@@ -20,9 +20,13 @@ from labkit.rank.protocol import ranks
 
 
 def _powers(generator: torch.Generator, size: int) -> Arguments:
-    """Powers of two in any order, which do not share out evenly: a sum says which of them were added."""
-    extra = int(torch.randint(1, size, (), generator=generator))
-    n = size * int(torch.randint(33 // size, 44 // size, (), generator=generator)) + extra
+    """Powers of two in any order, which do not share out evenly: a sum says which of them were added.
+
+    Two ranks get a long list, three get one shorter than the world, and four one of which chunk(4) makes
+    three pieces.
+    """
+    lengths = {2: (33, 35, 37, 39, 41, 43), 3: (2,), 4: (5, 6, 9)}[size]
+    n = lengths[int(torch.randint(len(lengths), (), generator=generator))]
     shuffled = [2**k for k in torch.randperm(n, generator=generator).tolist()]
     return [(list(shuffled),) for _ in range(size)]
 
@@ -51,8 +55,8 @@ def _shares(answers: Answers) -> str:
 
 
 MY_SUM = Exercise(
-    task="Together the ranks shall add up a list. Return the sum of this rank's share, so that every "
-    "number is in one share, and no share is larger than it must be.",
+    task="Together, the ranks add up a list of any length. Return the sum of this rank's share: every "
+    "number is in exactly one share, and no share is larger than it must be.",
     stub="""\
 def my_sum(numbers):  # a list, the same on every rank
     ...  # your code: it knows rank and world_size
@@ -66,8 +70,8 @@ def my_sum(numbers):
     hints=(
         "Ten numbers, four ranks: how many has the rank with the most, at least? Which ranks have one less?",
         "Deal the numbers out like cards: who gets the first, the second, the fifth? A slice "
-        "numbers[start::step] "
-        "takes every step-th.",
+        "numbers[start::step] takes every step-th. (A tensor's chunk(world_size) may give fewer pieces than "
+        "ranks.)",
     ),
     given=_powers,
     judge=_shares,
@@ -78,16 +82,21 @@ def _darts(generator: torch.Generator, size: int) -> Arguments:
     return [(int(torch.randint(80_000, 120_000, (), generator=generator)),)] * size
 
 
+def _why_not_pi(estimate: object, size: int) -> str:
+    if close(estimate, math.pi / 4, 0.05):
+        return "\nA quarter of the circle is a quarter of pi."
+    if close(estimate, size * math.pi, 0.05):
+        return f"\nThat is {size} times pi: divide this rank's hits by all the darts that it threw."
+    return ""
+
+
 def _estimates(answers: Answers) -> str:
     allowed = 6 * 4 * math.sqrt(math.pi / 4 * (1 - math.pi / 4) / answers.arguments[0][0])
     for rank, estimate in enumerate(answers.found):
         if close(estimate, math.pi, allowed / math.pi):
             continue
         expected = f"rank {rank} is wrong\n  expected 3.1416, give or take {allowed:.2f}\n"
-        quarter = (
-            "\nA quarter of the circle is a quarter of pi." if close(estimate, math.pi / 4, 0.05) else ""
-        )
-        return f"{expected}  got      {show(estimate)}{quarter}"
+        return f"{expected}  got      {show(estimate)}{_why_not_pi(estimate, answers.size)}"
     different = len({numbers(estimate).item() for estimate in answers.found})
     if different < answers.size - 1:
         return (
@@ -99,7 +108,8 @@ def _estimates(answers: Answers) -> str:
 
 ESTIMATE_PI = Exercise(
     task="The share of random points in the unit square with $x^2 + y^2 < 1$ estimates $\\pi/4$. Return "
-    "this rank's own estimate of $\\pi$ from so many darts, another on each rank.",
+    "this rank's own estimate of $\\pi$ from `darts` random points. Each rank must throw different points. "
+    "Use one tensor, not a loop over darts: time is limited.",
     stub="""\
 def estimate_pi(darts):  # how many points this rank throws
     ...  # your code: four times the share of hits

@@ -71,7 +71,8 @@ def _size(formula: Callable[[float, float, float], float]) -> Values:
 
 
 MESSAGE_SIZE = Exercise(
-    task="From how many bytes on does a message reach a given share of the bandwidth $1/\\beta$? Return $n$.",
+    task="A message of $n$ bytes moves at $n/T(n)$ bytes per second. How large must it be to reach a given "
+    "share of the bandwidth $1/\\beta$? Return $n$.",
     stub="""\
 def message_size(share, alpha, beta):  # share: 0.9 for 90 %
     ...  # your code
@@ -82,7 +83,7 @@ def message_size(share, alpha, beta):
 """,
     why="n / T(n) = share / beta, so n beta = share (alpha + n beta): nine alpha / beta for 90 %.",
     hints=(
-        "The message moves at n / T(n) bytes per second. Set that to share / beta.",
+        "T(n) = alpha + n beta. Set n / T(n) to share / beta.",
         "Multiply both sides by what stands below, and solve for n.",
     ),
     given=_links,
@@ -112,10 +113,12 @@ LESSON = Lesson(
             "Three ranks in a ring; rank 1 receives first, ranks 0 and 2 send first. That",
             (
                 Choice(
-                    "works", "Rank 1 receives from 0, so 0 gets on and receives from 2: the circle is open."
+                    "works",
+                    "Rank 1 receives from 0, so 0's send ends and 0 receives from 2: the circle is broken.",
                 ),
                 Choice(
-                    "is a deadlock, as 2 sends to 0 and 0 sends", "Rank 0 gets on, since rank 1 receives."
+                    "is a deadlock, as 2 sends to 0 and 0 sends",
+                    "Rank 0's send ends, since rank 1 receives.",
                 ),
                 Choice("works only for small tensors", "No send waits for a receive that waits for it."),
             ),

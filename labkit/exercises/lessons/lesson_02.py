@@ -26,9 +26,10 @@ def _sum(arguments: Arguments) -> torch.Tensor:
 
 
 MEAN_LOSS = Exercise(
-    task="Each rank has measured a `loss`. Return the mean over all ranks, on every rank.",
+    task="Each rank has measured a `loss`. Return the mean over all ranks, on every rank, and leave `loss` "
+    "as it was.",
     stub="""\
-def mean_loss(loss):  # a tensor with one element; another on each rank
+def mean_loss(loss):  # a tensor with one element, different on each rank
     ...  # your code
 """,
     solution="""\
@@ -54,6 +55,7 @@ def mean_loss(loss):
         Mistake("That is the rank's own loss: nothing came from the others.", lambda a: [x for (x,) in a]),
         Mistake("That is the rank's own loss, divided: the sum did not come here.",
                 lambda a: [x / len(a) for (x,) in a]),
+        Mistake("The rank's own loss counts twice.", lambda a: [(_sum(a) + x) / len(a) for (x,) in a]),
     ),
     limits=(
         Limit("collectives", lambda a: 1, "One collective is enough: which leaves the sum on every rank?"),
@@ -78,12 +80,17 @@ def _own_chunk_summed(arguments: Arguments) -> list[torch.Tensor]:
     return held
 
 
+def _own_chunks_twice(arguments: Arguments) -> torch.Tensor:
+    size = len(arguments)
+    return _sum(arguments) + torch.cat([x.chunk(size)[root] for root, (x,) in enumerate(arguments)])
+
+
 ALL_REDUCE_IN_CHUNKS = Exercise(
     task="Sum `x` over all ranks, in place, with `send` and `recv` alone, so that no rank sends more than "
     "$2(R-1)/R$ of it.",
     stub="""\
 def all_reduce_in_chunks(x):  # its length can be divided by world_size
-    chunks = x.chunk(world_size)  # views: what is written into a chunk is in x
+    chunks = x.chunk(world_size)  # a tuple of views: what is written into one is in x
     ...  # your code
 """,
     solution="""\
@@ -97,6 +104,8 @@ def all_reduce_in_chunks(x):
     hints=(
         "Rank 0 sends so much because it is the root of all of x. Let every rank be the root of one chunk.",
         "reduce_to(root, chunk) and broadcast_from(root, chunk): every rank, every root, in the same order.",
+        "With messages of your own: chunks is a tuple, so chunks[rank] += y fails. Take mine = chunks[rank]; "
+        "then mine += y adds in x.",
     ),
     given=_tensors,
     judge=compare(
@@ -106,6 +115,7 @@ def all_reduce_in_chunks(x):
         Mistake("Each rank has the sum of its own chunk alone, as after reduce_scatter: what is missing?",
                 _own_chunk_summed),
         Mistake("That is the mean: all-reduce only adds.", everywhere(lambda a: _sum(a) / len(a))),
+        Mistake("Each chunk has its root's own numbers in it twice.", everywhere(_own_chunks_twice)),
     ),
     limits=(
         Limit("collectives", lambda a: 0, "The collective is what you build here: use send and recv."),

@@ -62,7 +62,8 @@ def _of_the_last(arguments: Arguments) -> torch.Tensor:
 ACCUMULATE = Exercise(
     task="The batch that you want does not fit into memory. `batches` is a list of mini-batches `(x, y)` of "
     "one size; in `p.grad` is what the last step left there. Leave in `p.grad` the gradient of the mean loss "
-    "over all mini-batches of all ranks, with room for the graph of one mini-batch, and synchronise once.",
+    "over all mini-batches of all ranks, and synchronise once. Never hold the graph of more than one "
+    "mini-batch: what its forward pass keeps for `backward()`.",
     stub="def accumulate(model, batches):\n    ...  # your code\n",
     solution="""\
 def accumulate(model, batches):

@@ -34,6 +34,22 @@ def _speed(t: float) -> float:
     return 1 / t
 
 
+def _rest(over: Callable[[int], int]) -> Values:
+    """Per rank what its time leaves of all ranks' times, as a part of the batch."""
+
+    def parts(arguments: Arguments) -> list[float]:
+        total = sum(t for t, _ in arguments)
+        return [batch * (1 - t / total) / over(len(arguments)) for t, batch in arguments]
+
+    return parts
+
+
+_NOT_THE_SPEED = (
+    "That goes with 1 - t / (sum of all t), which is right for two ranks only. A rank that takes twice as "
+    "long must do half as many samples: its part goes with 1 / t."
+)
+
+
 FAIR_SHARE = Exercise(
     task="A sample takes `t` seconds on this rank, and another time on every other. Deal `batch` samples so "
     "that all ranks finish together: return this rank's part, with one collective call. Don't round it.",
@@ -66,6 +82,8 @@ def fair_share(t, batch):
             "1 / t is a speed.",
             _shares(lambda t: t),
         ),
+        Mistake(_NOT_THE_SPEED, _rest(lambda size: 1)),
+        Mistake(_NOT_THE_SPEED, _rest(lambda size: size - 1)),
         Mistake(
             "That is a fraction, and the fractions add up to 1. Multiply by batch.",
             _shares(_speed, lambda batch, size: 1),
@@ -102,7 +120,7 @@ LESSON = Lesson(
             (
                 Choice(
                     "No, T_sync is larger.",
-                    "Three other ranks have computed 3 x 50 ms for you in the meantime: more than 120 ms.",
+                    "The three other ranks save you 3 x 50 ms of computing in each step: more than 120 ms.",
                 ),
                 Choice("Yes, they are 4 times as fast.", "That takes a T_sync of 0."),
                 Choice("Yes, they are 1.2 times as fast.", "4 x 50 / (50 + 120) is 1.18."),
@@ -120,8 +138,8 @@ LESSON = Lesson(
             right="a",
         ),
         Question(
-            "You shard a fixed batch over twice as many ranks (strong scaling). Bytes count, not latency. "
-            "Which T changes most?",
+            "You shard a fixed batch over 32 ranks in place of 16 (strong scaling). Bytes count, not "
+            "latency. Which T changes most?",
             (
                 Choice(
                     "T_sync: it doubles",

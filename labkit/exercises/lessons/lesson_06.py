@@ -19,6 +19,11 @@ def _sum(arguments: Arguments) -> torch.Tensor:
     return sum(x for (x,) in arguments)
 
 
+def _own(rank: int, arguments: Arguments) -> torch.Tensor:
+    """The rank's own numbers of its chunk."""
+    return arguments[rank][0].chunk(len(arguments))[rank]
+
+
 def _chunk(offset: int, scale: Callable[[int], float] = lambda size: 1) -> Values:
     """Per rank the summed chunk whose number is the rank's plus `offset`."""
 
@@ -70,7 +75,11 @@ def reduce_scatter(x):
         Mistake("This is the mean: reduce-scatter only adds.", _chunk(0, lambda size: 1 / size)),
         Mistake(
             "This is the rank's own chunk: no other rank's numbers are in it. Which chunk was added to?",
-            lambda arguments: [x.chunk(len(arguments))[rank] for rank, (x,) in enumerate(arguments)],
+            lambda arguments: [_own(rank, arguments) for rank in range(len(arguments))],
+        ),
+        Mistake(
+            "The rank's own chunk is in it twice.",
+            lambda arguments: [x + _own(rank, arguments) for rank, x in enumerate(_chunk(0)(arguments))],
         ),
     ),
     limits=(
@@ -92,7 +101,7 @@ def reduce_scatter(x):
 LESSON = Lesson(
     number="06",
     title="All-reduce in a ring",
-    predictions=(Prediction("bytes_per_rank", "times as many"),),
+    predictions=(Prediction("ring_speed_up", "times as fast"),),
     exercises=(ALL_REDUCE_RING, ALL_GATHER_RING, REDUCE_SCATTER),
     questions=(
         Question(
@@ -109,25 +118,29 @@ LESSON = Lesson(
         Question(
             "After the first half of the ring, a rank holds",
             (
-                Choice("the sum of the whole tensor", "The all-gather, the second half, makes that of it."),
-                Choice("its own numbers alone", "In the chunks that it added to are numbers of others."),
+                Choice(
+                    "the sum of the whole tensor", "Only the second half, the all-gather, brings it that."
+                ),
+                Choice(
+                    "its own numbers alone", "The chunks that it added to hold numbers of other ranks, too."
+                ),
                 Choice(
                     "the whole sum of one chunk",
-                    "Each rank that of another chunk; together they have the sum.",
+                    "Each rank has the sum of another chunk, and together they have all of it.",
                 ),
             ),
             right="c",
         ),
         Question(
-            "One rank's link is half as fast as the others'. How much slower is a ring of a large tensor?",
+            "One rank's link is half as fast as the others'. How long does the ring take for a large tensor?",
             (
                 Choice(
-                    "Half as fast: each step waits for that link.",
+                    "Twice as long: each step waits for that link.",
                     "Every chunk must pass every link on its way round, the slow one too.",
                 ),
-                Choice("Hardly: only one of R links is slow.", "All chunks pass that one."),
+                Choice("Hardly longer: only one of R links is slow.", "All chunks pass that one."),
                 Choice(
-                    "As fast as before: the others have time to spare.",
+                    "As long as before: the others have time to spare.",
                     "Their spare time is spent on waiting for the slow one.",
                 ),
             ),

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from labkit.exercises.describe import Arguments, Choice, Exercise, Lesson, Limit, Prediction, Question
+from labkit.exercises.describe import (
+    Answers,
+    Arguments,
+    Choice,
+    Exercise,
+    Lesson,
+    Limit,
+    Prediction,
+    Question,
+)
 from labkit.exercises.judge import Mistake, compare_rank_0
 from labkit.exercises.lazy_torch import torch
 from labkit.exercises.lessons.all_reduce_schedule import ALL_REDUCE_SCHEDULE
 from labkit.exercises.lessons.choosing import FASTEST
+from labkit.exercises.lessons.larger_worlds import here_and_in_larger_worlds
+from labkit.rank.protocol import ranks
 
 
 def _tensors(generator: torch.Generator, size: int) -> Arguments:
@@ -14,10 +25,42 @@ def _tensors(generator: torch.Generator, size: int) -> Arguments:
     return [(torch.randn(n, dtype=torch.float64, generator=generator),) for _ in range(size)]
 
 
+_compare_sums = compare_rank_0(
+    lambda arguments: [sum(x for (x,) in arguments)],
+    Mistake("That is the tensor of rank 0 alone.", lambda arguments: [arguments[0][0]]),
+    Mistake(
+        "The last rank's tensor is not in the sum. Is there a step in which it sends?",
+        lambda arguments: [sum(x for (x,) in arguments[:-1])],
+    ),
+    Mistake(
+        "Rank 0's own tensor is in the sum twice: `total` begins as a copy of it.",
+        lambda arguments: [sum(x for (x,) in arguments) + arguments[0][0]],
+    ),
+    Mistake(
+        "This is the mean: only the sum was asked for.",
+        lambda arguments: [sum(x for (x,) in arguments) / len(arguments)],
+    ),
+)
+
+
+def _judged(answers: Answers) -> str:
+    """The sum here, and with more ranks than the lab has, as far as that can be told."""
+    found, elsewhere = zip(*answers.found, strict=True)
+    said = _compare_sums(Answers(answers.arguments, list(found)))
+    if said or elsewhere[0] is None:
+        return said
+    size, missing = elsewhere[0]
+    lacks = f"would lack the tensor of {ranks(missing)}" if missing else "would be wrong"
+    return (
+        f"the sum is right, but with {size} ranks it {lacks}\nThe loop must be right for any number of ranks."
+    )
+
+
 SUM_IN_A_TREE = Exercise(
     task="The first half of a tree: rank 0 shall end with the sum over all ranks; what the others return "
     "does not matter. With two and with four ranks it is right. With three it runs without an error, and is "
-    "wrong. **Find the bug and mend it.** Budget: $R-1$ messages in all, no collective. Leave `x` as it is.",
+    "wrong. **Find the bug and mend it**, for any number of ranks. Budget: $R-1$ messages in all, no "
+    "collective. Leave `x` as it is.",
     stub="""\
 def sum_in_a_tree(x):
     total, received, distance = x.clone(), torch.empty_like(x), 1
@@ -50,18 +93,8 @@ def sum_in_a_tree(x):
         "Rank 2 must send to rank 0, over a distance of 2. For which values of `distance` does the loop run?",
     ),
     given=_tensors,
-    judge=compare_rank_0(
-        lambda arguments: [sum(x for (x,) in arguments)],
-        Mistake("That is the tensor of rank 0 alone.", lambda arguments: [arguments[0][0]]),
-        Mistake(
-            "The last rank's tensor is not in the sum. Is there a step in which it sends?",
-            lambda arguments: [sum(x for (x,) in arguments[:-1])],
-        ),
-        Mistake(
-            "This is the mean: only the sum was asked for.",
-            lambda arguments: [sum(x for (x,) in arguments) / len(arguments)],
-        ),
-    ),
+    judge=_judged,
+    use=here_and_in_larger_worlds,
     limits=(
         Limit("collectives", lambda arguments: 0, "Mend the tree: use messages."),
         Limit("messages", lambda arguments: len(arguments) - 1, "Each rank but rank 0 sends once."),
@@ -89,18 +122,23 @@ LESSON = Lesson(
             right="c",
         ),
         Question(
-            "Six ranks, 1 GB. Which of the three sends the fewest bytes per rank?",
+            "Six ranks, 1 GB. In which of the three does the longest chain carry the fewest bytes?",
             (
                 Choice(
-                    "the ring", "2 * 5/6 n. Halving and doubling pays 2 n more, for 6 is no power of two."
+                    "the ring", "2 * 5/6 n = 1.67 n. All three send 10 n in all, but not at the same time."
                 ),
-                Choice("halving and doubling", "P is 4, so it sends 1.5 n and 2 n more."),
-                Choice("the tree", "Its chain has 6 whole tensors one after the other."),
+                Choice("halving and doubling", "P is 4: 1.5 n, and 2 n more because 6 is no power of two."),
+                Choice(
+                    "the tree",
+                    "Its leaves send only n each, but its longest chain carries 6 whole tensors one after "
+                    "the other.",
+                ),
             ),
             right="a",
         ),
         Question(
-            "You replace a network by one of half the latency and the same bandwidth. Who gains most?",
+            "You replace a network by one of half the latency and the same bandwidth. "
+            "Which saves the most time?",
             (
                 Choice("the tree, for large tensors", "There bytes count, and they are as slow as before."),
                 Choice("the ring, for small tensors", "All of its 2(R - 1) steps are latency there."),

@@ -102,7 +102,6 @@ def step_on_server(x):
             "Each worker pushes once and is answered once.",
         ),
     ),
-    changes=("x",),
 )
 
 LESSON = Lesson(

@@ -98,31 +98,44 @@ LESSON = Lesson(
     exercises=(ROWS_FROM_SERVER, PUSH_ROWS),
     questions=(
         Question(
-            "An embedding has a billion rows, a batch touches a thousand. What does not suit it?",
+            "In the gradient of an embedding only one row in 1,000 is not zero. An ordinary all-reduce of it "
+            "sends",
             (
-                Choice("servers that are asked for rows", "They suit it: only touched rows travel."),
-                Choice("all-reduce of its gradient", "Almost all of the bytes would be zeros."),
                 Choice(
-                    "parts on all ranks, and all-to-all", "That suits it, too, and needs no extra machines."
+                    "a thousandth of what a dense gradient of this shape takes",
+                    "all_reduce does not look at values: it sends the whole tensor, zeros and all.",
+                ),
+                Choice(
+                    "as many bytes as for a dense gradient of this shape",
+                    "Zeros are numbers, too. To send less, somebody must choose rows and tell their numbers.",
+                ),
+                Choice(
+                    "a thousandth, and the numbers of the rows",
+                    "Servers or an exchange send that. An all-reduce knows nothing of rows.",
                 ),
             ),
             right="b",
         ),
         Question(
-            "The network is dense: each batch touches all weights. You have 8 machines. What is fastest?",
+            "Each batch touches all weights: q = 1. How many servers do 8 workers need to be about as fast "
+            "as in a ring of their own?",
             (
-                Choice("4 workers and 4 servers", "Half of the machines compute nothing."),
-                Choice("7 workers and 1 server", "The server's link carries 7 times the weights, both ways."),
-                Choice("a ring of 8", "All compute, and each sends less than twice the weights."),
+                Choice("1", "Its link carries the weights 8 times, both ways: 16 n beta, not 1.75 n beta."),
+                Choice("4", "Each link carries a quarter for 8 workers, both ways: still 4 n beta."),
+                Choice("8", "Then it is 2 n beta against 1.75 n beta, with twice the machines."),
             ),
             right="c",
         ),
         Question(
-            "4 servers, 16 workers, all pull the same popular row, number 12. Whose link carries it?",
+            "4 servers, 16 workers. Each worker looks up the popular row 12 several times in its batch. Who "
+            "sends this row, and how often in a step?",
             (
-                Choice("that of server 12 mod 4 = 0", "16 times: a popular row makes its server busy."),
-                Choice("all four alike", "Each row lies on one server alone."),
-                Choice("nobody's, for it is popular", "Workers keep no copies between steps."),
+                Choice(
+                    "server 0, 16 times",
+                    "12 mod 4 = 0, and each worker gets it once. Popular rows make their server busy.",
+                ),
+                Choice("server 0, once", "Each worker asks for itself, and is answered by itself."),
+                Choice("each server, 4 times", "Each row lies on one server, popular or not."),
             ),
             right="a",
         ),

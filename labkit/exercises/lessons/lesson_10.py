@@ -46,8 +46,9 @@ def _served(part_of: Callable[[int, int], float], answered: int = 1) -> Values:
 
 SERVE_DIVIDED = Exercise(
     task="Rank 0 is the server; the workers' part is there. Take the gradients in the order of `order`, a "
-    "list of ranks, and divide the step `rate` of each by its staleness plus 1. Answer each with the new "
-    "weights, or with `finish` if its worker does not come again.",
+    "list of ranks in which each worker comes at least once. Divide the step `rate` of each by its staleness "
+    "plus 1, and change `weights` in place. Answer each gradient with the new weights, and a worker's last "
+    "one with `finish`.",
     stub="""\
 def serve_divided(weights, order, rate):
     if rank > 0:
@@ -138,14 +139,16 @@ LESSON = Lesson(
             (
                 Choice("three times", "Synchronous SGD keeps all three busy, too, until the last is done."),
                 Choice(
-                    "somewhat more", "It gains only what they wait for each other, as times vary a little."
+                    "somewhat more",
+                    "It gains only the time that they wait for each other, for their times vary a little.",
                 ),
                 Choice("fewer", "Nobody ever waits, so it cannot be fewer by much."),
             ),
             right="b",
         ),
         Question(
-            "A rank of a gossip sends its weights and keeps its whole share. What goes wrong?",
+            "In gossip, a rank sends its weights with half of its share, and keeps its whole share. What "
+            "goes wrong?",
             (
                 Choice(
                     "The shares no longer add up to R, and the mean moves.",

@@ -14,9 +14,16 @@ WORKERS = 6
 
 
 def _logs(generator: torch.Generator, size: int) -> Arguments:
-    """Each rank's log of how long workers computed, in another number of steps; and how many are needed."""
-    logs = [1 + torch.rand(5 + 3 * rank, WORKERS, generator=generator) * (1 + rank) for rank in range(size)]
-    return [(log, WORKERS - 2) for log in logs]
+    """Each rank's log of how long workers computed, in another number of steps; and how many are needed.
+
+    The mean of all times is not near that of the n-th to be done, whichever n.
+    """
+    while True:
+        drawn = [torch.rand(5 + 3 * rank, WORKERS, generator=generator) for rank in range(size)]
+        logs = [1 + log * (1 + rank) for rank, log in enumerate(drawn)]
+        done = torch.cat(logs).sort(dim=1).values.mean(dim=0)
+        if (done - done.mean()).abs().min() > 0.01:
+            return [(log, WORKERS - 2) for log in logs]
 
 
 def _means(of: Callable[[torch.Tensor, int], torch.Tensor]) -> Values:
@@ -71,6 +78,10 @@ def mean_step(times, needed):
             _means(lambda steps, needed: steps[:, needed]),
         ),
         Mistake(
+            "These are the slowest `needed`: the first to be done have the smallest times.",
+            _means(lambda steps, needed: steps[:, -needed]),
+        ),
+        Mistake(
             "This is the mean of the ranks' means. Their logs differ in length: weight by it.", _mean_of_means
         ),
         Mistake("This is the mean of the rank's own log.", _own_means),
@@ -90,18 +101,18 @@ LESSON = Lesson(
     exercises=(SERVE_FRESH, MEAN_STEP, FIRST_MEAN),
     questions=(
         Question(
-            "Each of 100 workers is late in 1 of 100 steps. How many steps are late, if all are waited for?",
+            "Each of 10 workers is late in 1 of 100 steps. How many steps are late, if all are waited for?",
             (
                 Choice("1 of 100", "That is one worker. A step is late if any of them is."),
-                Choice("about 63 of 100", "All are in time with probability 0.99 to the power of 100: 37 %."),
-                Choice("all", "In 37 of 100 steps nobody is late."),
+                Choice("about 10 of 100", "All are in time with probability 0.99 to the power of 10: 90 %."),
+                Choice("about 63 of 100", "That is with 100 workers; here there are 10."),
             ),
             right="b",
         ),
         Question(
             "A gradient comes after its update. What does the server do with it?",
             (
-                Choice("It drops it.", "And sends its worker the weights of now."),
+                Choice("It drops it.", "Its worker gets the newest weights instead."),
                 Choice("It adds it to the next update.", "It is of older weights: that is staleness again."),
                 Choice("It waits for it.", "Then there was no need for a backup."),
             ),

@@ -41,7 +41,8 @@ def _judged(answers: Answers) -> str:
 CUT_FOR_MEMORY = Exercise(
     task="`sizes` are the megabytes that each layer needs, whole numbers. Cut the layers, in their order, so "
     "that the fullest rank holds as little as possible. Return the number of layers of each rank, the same "
-    "list on every rank, without a message.",
+    "list on every rank, without a message. A rank may get 0 layers, and of several best cuts any one will "
+    "do.",
     stub="""\
 def cut_for_memory(sizes, ranks):
     ...  # your code
@@ -77,7 +78,7 @@ def cut_for_memory(sizes, ranks):
 LESSON = Lesson(
     number="15",
     title="Cut the model by layers",
-    predictions=(Prediction("ranks_idle", "%"),),
+    predictions=(Prediction("ranks_idle", "%"), Prediction("branches_speed_up", "times")),
     exercises=(CHAIN_STEP, FINE_TUNE, CUT_FOR_MEMORY),
     questions=(
         Question(

@@ -92,13 +92,13 @@ LESSON = Lesson(
             right="b",
         ),
         Question(
-            "What goes wrong without the all-reduce in backward?",
+            "A block has no all-reduce in backward. What goes wrong?",
             (
                 Choice("the loss", "Forward is the same, to the last bit."),
-                Choice("the gradients of the split layers", "They need no other rank's numbers."),
+                Choice("the gradients of its own split layers", "They need no other rank's numbers."),
                 Choice(
-                    "all that is before the block",
-                    "It gets a partial sum of its gradient, another on each rank.",
+                    "the gradients of all that is before it",
+                    "They come from a partial sum, another on each rank.",
                 ),
             ),
             right="c",

@@ -15,7 +15,7 @@ from labkit.exercises.describe import (
     Question,
     Values,
 )
-from labkit.exercises.judge import Mistake, compare
+from labkit.exercises.judge import Comparison, Mistake
 from labkit.exercises.lazy_torch import torch
 from labkit.rank.protocol import ranks
 
@@ -55,6 +55,14 @@ def _each(formula: Callable[[list[str], int], int]) -> Values:
     return lambda arguments: [formula(hosts, r) for r, (hosts, _) in enumerate(arguments)]
 
 
+class _OnHosts(Comparison):
+    """Names the hosts with what is wrong: no number can be understood without them."""
+
+    def __call__(self, answers: Answers) -> str:
+        hosts, gpus = answers.arguments[0]
+        return super().__call__(answers).replace("\n", f"\n  hosts are {hosts}, gpus {gpus}\n", 1)
+
+
 MY_GPU = Exercise(
     task="`hosts` says on which host each rank is, in any order; each host has `gpus` GPUs, numbered from 0. "
     "This program works on one host. On several it gives two ranks of a host the same GPU while another is "
@@ -75,19 +83,23 @@ def my_gpu(hosts, gpus):
         "How many ranks of a lower number are on your host? hosts[:rank] is a list, and lists can count.",
     ),
     given=_places,
-    judge=compare(
+    judge=_OnHosts(
         _each(lambda hosts, r: hosts[:r].count(hosts[r]) % GPUS),
-        Mistake(
-            "The rank counts over all hosts. Count the ranks on your own.", _each(lambda hosts, r: r % GPUS)
+        (
+            Mistake(
+                "The rank counts over all hosts. Count the ranks on your own host.",
+                _each(lambda hosts, r: r % GPUS),
+            ),
+            Mistake(
+                "That counts this rank, too: local ranks begin at 0.",
+                _each(lambda hosts, r: hosts[: r + 1].count(hosts[r]) % GPUS),
+            ),
+            Mistake(
+                "That is the local rank. A host with more ranks than GPUs has no GPU of that number.",
+                _each(lambda hosts, r: hosts[:r].count(hosts[r])),
+            ),
         ),
-        Mistake(
-            "That counts this rank, too: local ranks begin at 0.",
-            _each(lambda hosts, r: hosts[: r + 1].count(hosts[r]) % GPUS),
-        ),
-        Mistake(
-            "That is the local rank. A host with more ranks than GPUs has no GPU of that number.",
-            _each(lambda hosts, r: hosts[:r].count(hosts[r])),
-        ),
+        tolerance=1e-4,
     ),
     limits=NO_MESSAGES,
 )
@@ -113,7 +125,7 @@ def _rings(answers: Answers) -> str:
 
 RING_ORDER = Exercise(
     task="Return all ranks in an order in which a ring crosses the network as rarely as can be. Each rank "
-    "sends to the one behind it in your list, the last to the first.",
+    "sends to the next one in your list, the last to the first.",
     stub="""\
 def ring_order(hosts):  # the host of every rank
     ...  # your code: a list of all ranks, the same on every rank
@@ -125,7 +137,8 @@ def ring_order(hosts):
     why="Sorted by host, the ranks of a host stand side by side. The ring leaves each host once.",
     hints=(
         "A ring must leave each host at least once. When does it leave a host twice?",
-        "The ranks of a host must stand side by side: sort them by their host.",
+        "The ranks of a host must stand side by side in your list. In which order the hosts come is all the "
+        "same.",
     ),
     given=_dealt,
     judge=_rings,
@@ -159,8 +172,13 @@ LESSON = Lesson(
         Question(
             "A script stands still on eight ranks. What do you look at first?",
             (
-                Choice("the line of each rank", "The rank that stands elsewhere is the one to ask."),
-                Choice("the line of rank 0", "It waits, as most do. For whom, the others show."),
+                Choice(
+                    "the line of each rank",
+                    "They say who waits for whom: to a rank that waits for nobody, or round in a circle.",
+                ),
+                Choice(
+                    "the line of rank 0", "It waits, as most do. Whom the others wait for, their lines say."
+                ),
                 Choice("the network", "A rank that never calls looks like a network that fails."),
             ),
             right="a",

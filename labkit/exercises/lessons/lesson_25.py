@@ -20,7 +20,7 @@ LESSON = Lesson(
             "Your model fits one device, and all your devices are in one machine. Where do you begin?",
             (
                 Choice(
-                    "Data parallelism, in step",
+                    "Data parallelism, synchronous",
                     "One all-reduce of a step's gradients, exact, and the least code. Cut the model when it "
                     "does not fit, or when the planner says why.",
                 ),

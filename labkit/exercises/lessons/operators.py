@@ -22,16 +22,22 @@ def _tensors(generator: torch.Generator, size: int, same: bool) -> Arguments:
 
 
 def _there_and_back(operator: Any, arguments: tuple) -> torch.Tensor:
-    """What it gives forward, and below that what backward makes of the gradient."""
+    """What it gives forward, and below that what backward makes of the gradient.
+
+    Forward it gets what an operation gave, as inside a network; if it writes into that, the argument tells.
+    """
     tensor, grad = arguments
     leaf = tensor.clone().requires_grad_()
-    out = operator.apply(leaf)
+    given = leaf * 1
+    out = operator.apply(given)
+    result = out.detach().clone()
     out.backward(grad)
-    return torch.cat([out.detach(), torch.zeros_like(leaf) if leaf.grad is None else leaf.grad])
+    tensor.copy_(given.detach())
+    return torch.cat([result, torch.zeros_like(leaf) if leaf.grad is None else leaf.grad])
 
 
 def _operator(forward: str, backward: str) -> Values:
-    """What comes out of it, there and back: each rank's "own" tensor, or the "sum" or "mean" of them."""
+    """What comes out of it, there and back; each is one of those in `_combined`."""
 
     def values(arguments: Arguments) -> list[torch.Tensor]:
         there, back = _combined(arguments, 0, forward), _combined(arguments, 1, backward)
@@ -41,14 +47,23 @@ def _operator(forward: str, backward: str) -> Values:
 
 
 def _combined(arguments: Arguments, place: int, how: str) -> list[torch.Tensor]:
+    """Each rank's "own" tensor, a "share" or "none" of it, or the "sum" or "mean" of all ranks' tensors."""
     own = [given[place] for given in arguments]
-    each = {"own": own, "sum": [sum(own)] * len(own), "mean": [sum(own) / len(own)] * len(own)}
+    size = len(own)
+    each = {
+        "own": own,
+        "sum": [sum(own)] * size,
+        "mean": [sum(own) / size] * size,
+        "share": [part / size for part in own],
+        "none": [0 * part for part in own],
+    }
     return each[how]
 
 
 COPY_TO_RANKS = Exercise(
     task="**f** stands where a split block begins. Forward it hands on `x`, which is the same on every rank. "
-    "Backward each rank has a gradient of its own part of the block: return their sum.",
+    "Backward each rank has a gradient of its own part of the block: return their sum, and leave `grad` as "
+    "it is.",
     stub="""\
 class MyCopyToRanks(torch.autograd.Function):
     @staticmethod
@@ -88,6 +103,10 @@ class MyCopyToRanks(torch.autograd.Function):
         Mistake(
             "Backward gives the mean. Nothing is averaged here: x is in every part.", _operator("own", "mean")
         ),
+        Mistake(
+            "Forward is right, but backward returns no gradient: x and all that is before it learns nothing.",
+            _operator("own", "none"),
+        ),
         Mistake("Forward adds up. x is the same everywhere already: hand it on.", _operator("sum", "sum")),
     ),
     limits=(Limit("collectives", lambda arguments: 1, "Forward needs none, backward one."),),
@@ -96,8 +115,8 @@ class MyCopyToRanks(torch.autograd.Function):
 
 SUM_OVER_RANKS = Exercise(
     task="**g** stands where a split block ends. Forward each rank has a **partial sum** of the output: "
-    "return the sum of all, on every rank. Backward the gradient of the output is the same on every rank: "
-    "hand it on.",
+    "return the sum of these parts on every rank, and leave `part` as it is. Backward the gradient of the "
+    "output is the same on every rank: hand it on.",
     stub="""\
 class MySumOverRanks(torch.autograd.Function):
     @staticmethod
@@ -135,6 +154,14 @@ class MySumOverRanks(torch.autograd.Function):
         Mistake(
             "Backward adds up equal gradients: they come out R times too large. Hand on `grad`.",
             _operator("sum", "sum"),
+        ),
+        Mistake(
+            "Forward is right, but backward divides by the number of ranks. Hand on `grad` as it is.",
+            _operator("sum", "share"),
+        ),
+        Mistake(
+            "Forward is right, but backward returns no gradient: the rank's part would learn nothing.",
+            _operator("sum", "none"),
         ),
     ),
     limits=(Limit("collectives", lambda arguments: 1, "Forward needs one, backward none."),),

@@ -41,9 +41,9 @@ def _last_alone(arguments: Arguments) -> torch.Tensor:
 
 PUSH_ROWS = Exercise(
     task="Rank 0 holds `table`. Every other rank has a gradient `rows` for the rows numbered `ids`, and a "
-    "number may come twice. Rank 0 shall return `table` minus all of these gradients; what the others return "
-    "does not matter. As long as no number comes twice it is right. **Find the bug and mend it.** Budget: "
-    "three messages for each worker, no collective. Leave `table` as it is.",
+    "number may come twice. Rank 0 is to return `table` minus all of these gradients; what the others return "
+    "does not matter. The program is right as long as no number comes twice. **Find the bug and mend it.** "
+    "Budget: three messages for each worker, no collective. Leave `table` as it is.",
     stub="""\
 def push_rows(table, ids, rows):  # on rank 0 ids and rows are empty
     for message in [torch.tensor([len(ids)]), ids, rows] if rank > 0 else []:
@@ -77,14 +77,15 @@ def push_rows(table, ids, rows):
     "index_add_ adds one after the other; a sparse tensor is coalesced in the same way.",
     hints=(
         "The messages are right. Try table[numbers] += 1 with numbers = torch.tensor([1, 1]) by itself.",
-        "torch.Tensor.index_add_ adds every row, however often its number comes. Or loop over the rows.",
+        "table[numbers] -= gradient reads all these rows, then writes all of them. torch.Tensor.index_add_ "
+        "adds every row, however often its number comes. Or loop over the rows.",
     ),
     given=_gradients,
     judge=compare_rank_0(
         lambda arguments: [_pushed(arguments)],
         Mistake(
-            "Of a row whose number comes twice only one gradient counts: table[numbers] -= gradient reads "
-            "all rows, then writes all rows. index_add_ adds each.",
+            "Where a worker sends a number twice, only one of the two gradients has counted. Which line "
+            "loses the other?",
             lambda arguments: [_last_alone(arguments)],
         ),
         Mistake("You add the gradients. Subtract them.", lambda arguments: [_pushed(arguments, sign=1)]),

@@ -53,11 +53,15 @@ RECOMPUTING_STEP = Exercise(
     task="The authors of GPipe store less than our `gpipe`: of each micro-batch only what the stage "
     "receives. Before its backward pass they compute its forward pass once more (recomputation). Write such "
     "a step: all forwards, then all backwards. Leave the gradients in the stage's parameters. The arguments "
-    "are those of `run_pipeline`. Budget: memory for the activations of three micro-batches, and no chain of "
-    "more than $4M + 2K$ messages in which each waits for the one before.",
+    "are those of `run_pipeline`. Budget: memory for the activations of three micro-batches, each activation "
+    "and each gradient sent once, and no long chain of messages: a micro-batch must not wait until the one "
+    "before it is back.",
     stub="""\
 def recomputing_step(stage, batches, loss, like):
+    inputs, sent = [], []
     ...  # your code: forward_pass and backward_pass may help
+    for work in sent:
+        work.wait()
 """,
     solution="""\
 def recomputing_step(stage, batches, loss, like):
@@ -96,12 +100,17 @@ def recomputing_step(stage, batches, loss, like):
     ),
     limits=(
         Limit("collectives", lambda arguments: 0, "Messages between neighbours are enough."),
+        Limit(
+            "messages",
+            lambda arguments: 2 * len(arguments[0][1]) * (len(arguments) - 1),
+            "Each activation is sent twice: forward_pass receives and sends. Recompute with `stage(x)`.",
+        ),
         Limit("memory", _three_stored, "Of each micro-batch keep what the stage receives, and no graph."),
         Limit(
             "steps",
             lambda arguments: 4 * len(arguments[0][1]) + 2 * len(arguments),
             "A rank in the middle has 4M messages, and 2K more fill and drain the pipeline. Longer chains "
-            "mean that stages wait for each other: all forwards first.",
+            "mean that a micro-batch waits until the one before it is back: all forwards first.",
         ),
     ),
     uses=("forward_pass", "backward_pass"),

@@ -50,6 +50,25 @@ def _parameters_alone(arguments: Arguments) -> list[torch.Tensor]:
     return [_state(made) for made in mixed]
 
 
+def _mean_parameters(arguments: Arguments) -> list[torch.Tensor]:
+    """The mean of all ranks' parameters, and the rank's own buffers."""
+    mixed = [copy.deepcopy(network) for (network,) in arguments]
+    every = [dict(network.named_parameters()) for (network,) in arguments]
+    for made in mixed:
+        made.load_state_dict({n: sum(p[n] for p in every) / len(every) for n in every[0]}, strict=False)
+    return [_state(made) for made in mixed]
+
+
+def _mean_state(arguments: Arguments) -> torch.Tensor:
+    """The mean of all that a state_dict holds; a count of batches stays a whole number."""
+    states = [network.state_dict() for (network,) in arguments]
+    means = {name: sum(state[name] for state in states) / len(states) for name in states[0]}
+    return torch.cat([mean.to(states[0][n].dtype).double().flatten() for n, mean in means.items()])
+
+
+MEAN = "This is the mean over the ranks. Take the weights of rank 0: broadcast them."
+
+
 INITIAL_WEIGHTS = Exercise(
     task="Give every replica the weights of rank 0, in place. What `model.state_dict()` holds belongs to it: "
     "parameters, and buffers such as the running means of batch normalisation.",
@@ -85,6 +104,8 @@ def my_sync_initial_weights(model):
             "These are the last rank's weights. Take those of rank 0: src=0.",
             everywhere(lambda arguments: _state(arguments[-1][0])),
         ),
+        Mistake(MEAN, everywhere(_mean_state)),
+        Mistake(MEAN, _mean_parameters),
     ),
     limits=(
         Limit(

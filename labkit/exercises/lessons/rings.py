@@ -22,13 +22,28 @@ def _sum(arguments: Arguments) -> torch.Tensor:
 
 def _after(steps: int, adding: int, arguments: Arguments) -> list[torch.Tensor]:
     """What the ranks hold after so many steps of the ring, of which the first `adding` ones add."""
-    size, held = len(arguments), [x.clone() for (x,) in arguments]
-    chunks = [x.view(-1).tensor_split(size) for x in held]
+    held = [x.clone() for (x,) in arguments]
     for step in range(steps):
-        sent = [chunks[rank][(rank - step) % size].clone() for rank in range(size)]
-        for rank in range(size):
-            chunk = chunks[rank][(rank - step - 1) % size]
-            chunk.copy_(sent[rank - 1] + chunk if step < adding else sent[rank - 1])
+        _step(held, -step, step < adding)
+    return held
+
+
+def _step(held: list[torch.Tensor], number: int, add: bool) -> None:
+    """Every rank sends to the right the chunk that has its own number plus `number`."""
+    size = len(held)
+    chunks = [x.view(-1).tensor_split(size) for x in held]
+    sent = [chunks[rank][(rank + number) % size].clone() for rank in range(size)]
+    for rank in range(size):
+        chunk = chunks[rank][(rank - 1 + number) % size]
+        chunk.copy_(sent[rank - 1] + chunk if add else sent[rank - 1])
+
+
+def _upwards(arguments: Arguments) -> list[torch.Tensor]:
+    """After a right first half, the second begins with the right chunk and goes on to the one after it."""
+    steps = len(arguments) - 1
+    held = _after(steps, steps, arguments)
+    for step in range(steps):
+        _step(held, 1 + step, add=False)
     return held
 
 
@@ -73,7 +88,7 @@ def my_all_reduce_ring(x):
         "step 1? The one that it has just added to.",
         "So in step s it sends chunk (r - s) mod R, and what comes is chunk (r - s - 1) mod R. Allocate "
         "`received` like that chunk: it may have another length than the one that you send.",
-        "From step R - 1 on what comes is a whole sum: own.copy_(received) in place of own += received.",
+        "From step R - 1 on what comes is a whole sum: .copy_(received) in place of += received.",
     ),
     given=_tensors,
     answer=in_place,
@@ -85,8 +100,8 @@ def my_all_reduce_ring(x):
         ),
         Mistake("This is the mean: an all-reduce only adds.", everywhere(lambda a: _sum(a) / len(a))),
         Mistake(
-            "One chunk of each rank is whole, the others are not: that is the first half. Now hand the whole "
-            "sums on.",
+            "One chunk of each rank is whole, and not all the others: the second half, which hands the whole "
+            "sums on, is missing or too short.",
             lambda a: _after(len(a) - 1, len(a) - 1, a),
         ),
         Mistake(
@@ -94,9 +109,16 @@ def my_all_reduce_ring(x):
             lambda a: _after(2 * (len(a) - 1), 2 * (len(a) - 1), a),
         ),
         Mistake(
-            "You replace in the first half. What comes then is a part of the sum: add it.",
+            "Either the first half replaces, where it should add, or the second half begins with a chunk "
+            "that is no whole sum yet: after the first half rank r has the whole sum of chunk r + 1.",
             lambda a: _after(2 * (len(a) - 1), 0, a),
         ),
+        Mistake(
+            "The second half begins with the right chunk, and then takes the others in the wrong direction. "
+            "Hand on the chunk that has just come.",
+            _upwards,
+        ),
+        Mistake("The rank's own tensor counts twice.", lambda a: [_sum(a) + x for (x,) in a]),
         Mistake(
             "The last step is missing: one chunk of each rank is no whole sum yet.",
             lambda a: _after(2 * (len(a) - 1) - 1, len(a) - 1, a),
@@ -127,9 +149,9 @@ def _from_the_left(arguments: Arguments) -> list[torch.Tensor]:
 
 
 ALL_GATHER_RING = Exercise(
-    task="The second half alone: an all-gather in a ring. It shall return the tensors of all ranks, in the "
-    "order of the ranks. With two ranks it is right. With four it runs without an error, and is wrong. "
-    "**Find the bug and mend it.** Budget: $R-1$ messages from each rank, and no collective.",
+    task="The second half alone: an all-gather in a ring. It should return the tensors of all ranks, in the "
+    "order of the ranks. With two ranks it does. With four it runs without an error, and the result is "
+    "wrong. **Find the bug and mend it.** Budget: $R-1$ messages from each rank, and no collective.",
     stub="""\
 def all_gather_ring(mine):  # of the same shape on all ranks
     left, right = (rank - 1) % world_size, (rank + 1) % world_size

@@ -6,7 +6,7 @@ from typing import Any
 
 from labkit.exercises.describe import Answers, Arguments, Exercise, Limit
 from labkit.exercises.lazy_torch import torch
-from labkit.exercises.lessons.slots import wrong_slots
+from labkit.exercises.lessons.slots import told, wrong_slots
 
 
 def _sizes(generator: torch.Generator, size: int) -> Arguments:
@@ -31,17 +31,13 @@ def _wrong(arguments: tuple[int, int], slots: Any) -> str:
 
 
 def _judge(answers: Answers) -> str:
-    told = [found for found in answers.found if found]
-    if not told:
-        return ""
-    others = len(set(told)) > 1 or len(told) < answers.size
-    more = "\nThe ranks differ: every rank must return the slots of all stages." if others else ""
-    return f"the schedule is not what was asked for\n  {told[0]}{more}"
+    stages, microbatches = answers.arguments[0]
+    return told(answers, f"{stages} stages and {microbatches} micro-batches")
 
 
 MY_1F1B = Exercise(
     task="**1F1B**, one forward, one backward: stage $s$ does $K - s$ forwards, and from then on a backward "
-    "before each further forward. Return the slots of all stages.",
+    "before each further forward; the backwards that are left come last. Return the slots of all stages.",
     stub="""\
 def my_one_forward_one_backward(stages, microbatches):
     slots: list[list] = []

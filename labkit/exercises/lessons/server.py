@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from labkit.exercises.describe import Answers, Arguments, Exercise, Limit
 from labkit.exercises.judge import close, show
-from labkit.exercises.lazy_torch import torch
+from labkit.exercises.lazy_torch import dist, torch
+from labkit.exercises.lessons import notices
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 RATE = 0.3
+PATIENCE = 2.0
+"""Seconds for which a worker asks why nobody takes its gradient, before it waits without asking."""
+
+
+class UntakenGradientError(RuntimeError):
+    """The server has dismissed a worker, or has ended, before it took that worker's last gradient."""
 
 
 def staleness_of(order: list[int]) -> list[int]:
@@ -41,10 +49,44 @@ def _updates(generator: torch.Generator, size: int) -> Arguments:
 
 def _use(serve: Callable[..., Any], arguments: tuple) -> Any:
     """On rank 0 the learner's server, on the others workers."""
-    from labkit.algorithms import work
+    rank = dist.get_rank()
+    run = notices.run_of("my_serve", int(arguments[0].view(torch.int32)[0]))  # drawn, so another each time
+    if rank:
+        return _work(partial(_gradient, rank), len(arguments[0]), f"{run}/served")
+    history = serve(*arguments)
+    notices.tell(f"{run}/served")
+    return history
 
-    rank = torch.distributed.get_rank()
-    return work(partial(_gradient, rank), len(arguments[0])) if rank else serve(*arguments)
+
+def _work(gradient: Callable[[torch.Tensor], torch.Tensor], size: int, served: str) -> None:
+    """labkit.algorithms.work, with the same messages; a gradient that nobody takes is an error here."""
+    from labkit.algorithms.parameter_server import ALL, FINISH, PUSH
+
+    weights, header = torch.empty(size), torch.empty(2, dtype=torch.int64)
+    dist.recv(header, 0)
+    while header[0] != FINISH:
+        dist.recv(weights, 0)
+        found = gradient(weights)
+        pushing = dist.isend(torch.tensor([PUSH, ALL]), 0)
+        answer = dist.irecv(header, 0)
+        _until_taken(pushing, answer, served)
+        dist.send(found, 0)
+        answer.wait()
+
+
+def _until_taken(pushing: Any, answer: Any, served: str) -> None:
+    """Wait for it; UntakenGradientError if the server says something else before, or has ended."""
+    begun, ended = time.monotonic(), 0.0
+    while not pushing.is_completed() and time.monotonic() < begun + PATIENCE:
+        time.sleep(0.0005)
+        if not ended and (answer.is_completed() or notices.heard(served, seconds=0)):
+            ended = time.monotonic()
+        if ended and time.monotonic() > ended + PATIENCE / 4:  # what was taken is soon known here
+            raise UntakenGradientError(
+                f"rank {dist.get_rank()} has computed a gradient that nobody takes: the server sent it "
+                "weights, and then wanted no more of it"
+            )
+    pushing.wait()
 
 
 def _replayed(weights: torch.Tensor, order: list[int]) -> torch.Tensor:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from labkit.exercises.describe import Answers
 from labkit.schedule.checks.pipeline import pipeline_violations
 from labkit.schedule.pipeline import Backward, Forward, pipeline_schedule
 
@@ -19,6 +20,16 @@ def wrong_slots(found: Any, stages: int, microbatches: int, room: int, most: int
     if wrong := pipeline_violations(found, microbatches, room):
         return wrong[0].sentence
     return _late(found, most)
+
+
+def told(answers: Answers, of: str) -> str:
+    """What the learner hears if a rank's answer is a sentence; `of` names what was drawn: "3 stages"."""
+    sentences = [found for found in answers.found if isinstance(found, str) and found]
+    if not sentences:
+        return ""
+    others = len(set(sentences)) > 1 or len(sentences) < answers.size
+    more = "\nThe ranks differ: every rank must return the slots of all stages." if others else ""
+    return f"the schedule is not what was asked for\n  {sentences[0]}\n  That was for {of}.{more}"
 
 
 def _are_slots(found: Any) -> bool:

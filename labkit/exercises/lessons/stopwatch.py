@@ -61,8 +61,8 @@ def _waits(arguments: Arguments) -> list[float]:
 _compare_seconds = compare(
     everywhere(lambda arguments: SYNC),
     Mistake(
-        "The stopwatch of who comes early runs while it waits for the rank that computes longest. Make "
-        "all ranks meet between compute() and the start of the stopwatch.",
+        "On a rank that comes early the stopwatch runs while it waits for the rank that computes longest: "
+        "that wait is in its number.",
         lambda arguments: [wait + SYNC for wait in _waits(arguments)],
     ),
     Mistake(
@@ -87,8 +87,9 @@ def _judge_of_seconds(answers: Answers) -> str:
 
 
 SYNC_SECONDS = Exercise(
-    task="A step computes, then synchronises. This program shall say how long a synchronisation takes, on "
-    "every rank, and blames the network for a rank that computes longer than the others. It runs without an "
+    task="A step computes, then synchronises. This program is meant to measure, on every rank, how long the "
+    "synchronisation takes: from the moment when the last rank has arrived until the sum is there. But when "
+    "one rank computes longer than the others, the program blames the network for it. It runs without an "
     "error. **Find the bug and mend it**, with at most two collective calls, that of `sync` included.",
     stub="""\
 def sync_seconds(compute, sync):  # two functions without arguments
@@ -107,8 +108,8 @@ def sync_seconds(compute, sync):
     sync()
     return perf_counter() - start
 """,
-    why="Who has computed less comes early, and waits in the all-reduce: that is no property of the network. "
-    "After a barrier all stopwatches start together.",
+    why="A rank that has computed less comes early, and waits in the all-reduce: that is no property of the "
+    "network. After a barrier no stopwatch starts before the last rank has come.",
     hints=(
         "Draw it: one rank computes for 40 ms, the others for 2. When does each stopwatch start? When can "
         "the all-reduce begin?",

@@ -77,7 +77,7 @@ SERVE_ASYNCHRONOUS = Exercise(
     "update, in their order. Keep no copies of the weights.",
     stub="""\
 def my_serve_asynchronous(weights, optimizer, workers, scale=lambda staleness: 1):
-    working, version, updates = set(workers), {}, []
+    working, version, updates = set(workers), {}, []  # version: by worker, at its pull
     while working:
         worker, verb, given = receive(weights)
         working.clear()  # your code in place of this line

@@ -1,4 +1,8 @@
-"""Large tensors of each verb but all_reduce: an exchange through memory that the ranks share, or messages."""
+"""Large tensors of each verb but all_reduce: an exchange through memory that the ranks share, or messages.
+
+What one rank has for each other goes as messages where there is no such memory: between hosts MPI would
+pass most of it on by way of other ranks.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ from labkit.mpi.collectives.shared_memory import SharedMemory
 from labkit.mpi.expect import expect
 from labkit.mpi.wire import steps
 from labkit.mpi.wire.buffers import carrier, dense, nbytes, operation
-from labkit.mpi.wire.parts import Local, Plan
+from labkit.mpi.wire.parts import Local, Plan, Step
 
 MESSAGE = 1 << 19  # bytes
 TAG = (1 << 14) + 2
@@ -140,6 +144,31 @@ def reduce_scatter(
     yield from _back(back)
 
 
+def gather_messages(
+    targets: Sequence[torch.Tensor], source: torch.Tensor, root: int, memory: SharedMemory
+) -> Plan:
+    """Each rank's tensor straight to where the root has it; MPI would pass many of them on, twice."""
+    if memory.rank != root:
+        yield steps.send((yield from readable(source)), root, TAG)
+        return
+    _fitting("gather", targets, source)
+    for rank in memory.others:
+        yield _received(targets[rank], rank)
+    yield _own(source, targets[root])
+
+
+def scatter_messages(
+    target: torch.Tensor, sources: Sequence[torch.Tensor], root: int, memory: SharedMemory
+) -> Plan:
+    if memory.rank != root:
+        yield _received(target, root)
+        return
+    _fitting("scatter", sources, target)
+    for rank in memory.others:
+        yield steps.send((yield from readable(sources[rank])), rank, TAG)
+    yield _own(sources[root], target)
+
+
 def is_message(nbytes: int) -> bool:
     """Whether so much goes from one rank to another as a message; only the two know how much it is."""
     return nbytes >= MESSAGE and shared_memory.POSSIBLE
@@ -151,16 +180,20 @@ def all_to_all(targets: Sequence[torch.Tensor], sources: Sequence[torch.Tensor],
     expect("all_to_all", targets[rank].numel(), sources[rank].numel(), f"output {rank}")
     for other in [(rank + away) % size for away in range(1, size)]:
         if is_message(nbytes(targets[other])):
-            taken, back = dense(targets[other].detach(), read=False)
-            step = steps.receive(taken, other, TAG)
-            step.finish = back
-            yield step
+            yield _received(targets[other], other)
     for other in [(rank - away) % size for away in range(1, size)]:
         if is_message(nbytes(sources[other])):
             given = yield from readable(sources[other])
             yield steps.send(given, other, TAG)
     if is_message(nbytes(sources[rank])):
         yield _own(sources[rank], targets[rank])
+
+
+def _received(target: torch.Tensor, rank: int) -> Step:
+    taken, back = dense(target.detach(), read=False)
+    step = steps.receive(taken, rank, TAG)
+    step.finish = back
+    return step
 
 
 def _back(back: Callable[[], object] | None) -> Plan:

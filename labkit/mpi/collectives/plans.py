@@ -106,6 +106,9 @@ def gather(
     if (yield from memory.open(memory.size * nbytes(source))):
         yield from large.gather(targets, source, root, memory, at_once)
         return
+    if memory.apart(memory.size * nbytes(source)):
+        yield from large.gather_messages(targets, source, root, memory)
+        return
     given = yield from readable(source)
     taken = torch.empty(sum(t.numel() for t in targets), dtype=source.dtype) if targets else None
     step = steps.gather(given, taken, root)
@@ -119,6 +122,9 @@ def scatter(
 ) -> Plan:
     if (yield from memory.open(memory.size * nbytes(target))):
         yield from large.scatter(target, sources, root, memory, at_once)
+        return
+    if memory.apart(memory.size * nbytes(target)):
+        yield from large.scatter_messages(target, sources, root, memory)
         return
     given = None
     if sources:

@@ -86,6 +86,10 @@ class SharedMemory:
         yield from self.map()
         return self.mapping is _Mapping.DONE
 
+    def apart(self, nbytes: int) -> bool:
+        """Whether a call with so many bytes goes between hosts, or others that have no memory in common."""
+        return nbytes >= AT_LEAST and self.mapping is _Mapping.IMPOSSIBLE
+
     def map(self) -> Plan:
         """Parts after which all ranks have mapped the memory of rank 0, or none has; none, once tried."""
         if self.mapping is not _Mapping.UNTRIED:
