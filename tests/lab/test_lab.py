@@ -196,9 +196,16 @@ def test_an_interrupt_does_not_stop_the_end_of_a_lab_half_way(monkeypatch):
 
 INTERRUPTED = """
 import os, signal, sys
+import psutil
 from labkit import launch
 from labkit.lab.lab import Lab
-from labkit.launch import living, processes
+from labkit.launch import processes
+
+def of_this_test(process):
+    try:
+        return process.environ().get("OF_TEST") == os.environ["OF_TEST"]
+    except psutil.NoSuchProcess:  # of another test's lab, and ended meanwhile
+        return False
 
 def interrupt(event, args):
     if event == "subprocess.Popen" and any("witness" in word for word in map(str, args[1])):
@@ -208,8 +215,7 @@ sys.addaudithook(interrupt)
 try:
     Lab(launch.plan(1))
 except KeyboardInterrupt:
-    left = [p for p in processes.of_any_lab() if p.environ().get("OF_TEST") == os.environ["OF_TEST"]]
-    print("interrupted", left)
+    print("interrupted", [p for p in processes.of_any_lab() if of_this_test(p)])
 """
 
 
