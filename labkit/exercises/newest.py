@@ -11,19 +11,21 @@ PX = "%%px"
 
 
 def not_on_the_ranks(name: str) -> str:
-    """Why the ranks do not have the learner's latest function of this name, in a sentence, or "".
+    """Why the ranks do not have the learner's latest function or class of this name, in a sentence, or "".
 
     A cell that defines it without %%px defines it in the notebook, and one with a syntax error nowhere: the
     ranks would go on with an older one, and nobody would know.
     """
-    shell, latest = get_ipython(), _latest(rf"^def {re.escape(name)}\b")
+    shell, latest = get_ipython(), _latest(rf"^(?:def|class) {re.escape(name)}\b")
     if not latest:
         return ""
     number, source = latest
-    if source.lstrip().startswith(PX):
-        wrong = _syntax_error(source)
-        return wrong and f"In [{number}], which defines {name}, has a {wrong}, so none of it has run"
-    if source.lstrip().startswith("%%") or not callable(shell.user_ns.get(name)):
+    magic = source.split(maxsplit=1)[0]
+    if magic.startswith("%%") and magic != PX:
+        return ""
+    if wrong := _syntax_error(source):
+        return f"In [{number}], which defines {name}, has a {wrong}, so none of it has run"
+    if magic == PX or not callable(shell.user_ns.get(name)):
         return ""
     return (
         f"You defined `{name}` in the notebook: put {PX} in the first line of In [{number}], and run it again"
@@ -58,9 +60,10 @@ def _latest(pattern: str) -> tuple[int, str] | None:
 
 def _syntax_error(source: str) -> str:
     """ "syntax error in line 3", counted as the cell is, or ""."""
-    _, _, body = source.lstrip().partition("\n")
+    first, _, rest = source.lstrip().partition("\n")
+    body, above = (rest, 1) if first.startswith(PX) else (source, 0)
     try:
         compile(TransformerManager().transform_cell(body), "cell", "exec")
     except SyntaxError as error:
-        return f"syntax error in line {(error.lineno or 0) + 1}: {error.msg}"
+        return f"syntax error in line {(error.lineno or 0) + above}: {error.msg}"
     return ""

@@ -22,13 +22,13 @@ LEAST = 0.14  # inches: a narrower tile has no number
 class Tiles:
     """A matrix and the part of it that each rank holds: {rank: (rows, columns)}, as half-open ranges.
 
-    Ranks may hold the same tile: all of them the same numbers, or, if `summands`, each a summand of it.
+    Ranks may hold the same tile: all of them the same numbers, or, if `partial`, each a part of the sum.
     """
 
     name: str
     shape: tuple[int, int]
     parts: Mapping[int, tuple[tuple[int, int], tuple[int, int]]]
-    summands: bool = False
+    partial: bool = False
 
 
 def split(
@@ -37,7 +37,7 @@ def split(
     ranks: int,
     rows: Callable[[int], tuple[int, int]] = lambda rank: (0, 1),
     columns: Callable[[int], tuple[int, int]] = lambda rank: (0, 1),
-    summands: bool = False,
+    partial: bool = False,
 ) -> Tiles:
     """A matrix of which rank r holds the k-th of n parts, from 0 on; `rows(r)` and `columns(r)` are (k, n).
 
@@ -45,7 +45,7 @@ def split(
     ((0, 4), (3, 6))
     """
     parts = {r: (_part(shape[0], *rows(r)), _part(shape[1], *columns(r))) for r in range(ranks)}
-    return Tiles(name, shape, parts, summands)
+    return Tiles(name, shape, parts, partial)
 
 
 def _part(length: int, k: int, n: int) -> tuple[int, int]:
@@ -115,6 +115,6 @@ def _look(matrix: Tiles, ranks: list[int]) -> tuple[str, list]:
     own = [rank_colour(rank) for rank in ranks]
     if len(ranks) == 1:
         return str(ranks[0]), own
-    if matrix.summands:
+    if matrix.partial:
         return "Σ", own * max(1, STRIPES // len(ranks))
     return "all" if len(ranks) == len(matrix.parts) else ", ".join(map(str, ranks)), []

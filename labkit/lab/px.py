@@ -151,16 +151,15 @@ class PxMagics(ParallelMagics):
         """What the line of %%px is read with."""
         return self.cell_px.parser
 
-    def result(self, line: str = "") -> AsyncResult | None:
+    def result(self, line: str = "") -> None:
         """%pxresult: wait for the last cell sent with --noblock and show its outcome."""
         if self.last_result is None:
-            return super().result(line)
+            raise LabError("%pxresult", "these ranks have run no cell yet", "send one: %%px --noblock")
         self._sent = [sent for sent in self._sent if sent is not self.last_result]
         live = Live(tiles=self.lab.tiles)
         with interrupts_noted() as interrupted, meanwhile.answered(self.shell):
             outcome = cells.follow(self.lab, self.last_result, None, live.look, interrupted)
         self._finish(live, outcome)
-        return None
 
     def debug(self, line: str = "") -> None:
         """%debug, without labkit's own frames."""

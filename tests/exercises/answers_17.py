@@ -89,7 +89,7 @@ WRONG = {
             "are wrong",
         ),
         "sends not waited for": (
-            OWN_BUFFER.replace("[work.wait() for work in sent]", "return sent"),
+            OWN_BUFFER.replace("for work in sent:\n    work.wait()", "return sent"),
             "never waits for its isend",
         ),
         "deadlock": (

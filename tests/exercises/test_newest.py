@@ -9,6 +9,7 @@ from labkit.exercises import newest
 ON_RANKS = "%%px\ndef swap(mine):\n    return mine"
 IN_NOTEBOOK = "def swap(mine):\n    return mine"
 BROKEN = "%%px\ndef swap(mine):\n    return mine +"
+BROKEN_IN_NOTEBOOK = BROKEN.removeprefix("%%px\n")
 
 
 @pytest.fixture
@@ -31,11 +32,22 @@ def test_a_definition_without_px_is_told(told):
     )
 
 
-def test_a_definition_that_never_ran_is_told(told):
-    assert told([ON_RANKS, BROKEN]).startswith("In [2], which defines swap, has a syntax error in line 3")
+@pytest.mark.parametrize(("cell", "line"), [(BROKEN, 3), (BROKEN_IN_NOTEBOOK, 2)])
+def test_a_definition_that_never_ran_is_told(told, cell, line):
+    assert told([ON_RANKS, cell]).startswith(
+        f"In [2], which defines swap, has a syntax error in line {line}: "
+    )
 
 
-@pytest.mark.parametrize("cells", [[], [ON_RANKS], [IN_NOTEBOOK, ON_RANKS], [BROKEN, ON_RANKS], ["x = 1"]])
+def test_a_class_is_looked_for_as_a_function_is(told):
+    of_ranks = "%%px\nclass swap:\n    pass"
+    assert told([of_ranks, of_ranks + " +"]).startswith("In [2], which defines swap, has a syntax error")
+    assert told([of_ranks]) == ""
+
+
+@pytest.mark.parametrize(
+    "cells", [[], [ON_RANKS], [IN_NOTEBOOK, ON_RANKS], [BROKEN, ON_RANKS], ["x = 1"], ["%%time\n" + BROKEN]]
+)
 def test_else_nothing_is_said(told, cells):
     assert told(cells) == ""
 

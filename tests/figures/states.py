@@ -79,12 +79,12 @@ def products(world_size):
         "by rows": [
             split("X", shape, n, columns=part),
             split("A", square, n, rows=part),
-            split("Y", shape, n, summands=True),
+            split("Y", shape, n, partial=True),
         ],
         "by both": [
             split("X", shape, n, columns=row),
             split("A", square, n, rows=row, columns=column),
-            split("Y", shape, n, columns=column, summands=True),
+            split("Y", shape, n, columns=column, partial=True),
         ],
     }
 

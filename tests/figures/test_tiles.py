@@ -33,7 +33,7 @@ def test_inner_sides_match(world_size):
 
 def test_colours_say_who_holds_what():
     one = [split("A", (4, 4), 2, columns=lambda rank: (rank, 2))]
-    same, sums = [split("A", (4, 4), 2)], [split("A", (4, 4), 2, summands=True)]
+    same, sums = [split("A", (4, 4), 2)], [split("A", (4, 4), 2, partial=True)]
     colours = [
         {tuple(colour[:3]) for colour in tiles({"": row}, "T").axes[0].collections[0].get_facecolors()}
         for row in (one, same, sums)

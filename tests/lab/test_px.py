@@ -80,6 +80,11 @@ def test_noblock_then_pxresult(labs, shell):
     assert captured.outputs[0].data["text/plain"] == "[rank 0] 0\n[rank 1] 1"
 
 
+def test_pxresult_before_any_cell_says_so(labs, shell):
+    with pytest.raises(LabError, match="these ranks have run no cell yet"):
+        PxMagics(shell, labs(2)).result("")
+
+
 def test_out_names_the_result(px, shell):
     px("rank", "-o answer", ranks=2)
     assert len(shell.user_ns["answer"].get()) == 2

@@ -148,7 +148,8 @@ def gpipe_step(stage, batches, loss, like):
         kept.append((x, output if rank < world_size - 1 else loss(output, y)))
     for x, output in kept:
         backward_pass(x, output, sent)
-    [work.wait() for work in sent]
+    for work in sent:
+        work.wait()
 """,
     solution="""\
 def gpipe_step(stage, batches, loss, like):
@@ -164,7 +165,8 @@ def gpipe_step(stage, batches, loss, like):
         kept.append((x, output if rank < world_size - 1 else loss(output, y)))
     for x, output in kept:
         backward_pass(x, output, sent)
-    [work.wait() for work in sent]
+    for work in sent:
+        work.wait()
 """,
     why="detach() shares its memory, so all micro-batches have one input: the last that came. Forward that "
     "is right, each in its turn; backward the first layer multiplies with what is there now. Autograd sees "
