@@ -37,7 +37,7 @@ from labkit.launch.stopped import STOPPED_FOR, Standstill
 START_DEADLINE = 120.0
 """Seconds until a start that has not succeeded is given up."""
 ANSWER = 2.0
-"""Seconds until the controller is asked again how to reach the ranks, if it lives."""
+"""Seconds until the controller is asked again how to reach it and the ranks, if it lives."""
 HALF_WRITTEN = 3.0
 """Seconds that the controller is given to finish the file that says how to reach it."""
 LONGEST = 107
@@ -134,6 +134,7 @@ class Start:
         config = Config()
         config.MPIEngineSetLauncher.mpi_cmd, config.MPIEngineSetLauncher.mpi_args = command, options
         config.MPIEngineSetLauncher.engine_cmd = program
+        config.ControllerLauncher.connection_info_timeout = ANSWER
         channel.secure(self.folder, self.address or "127.0.0.1")
         cluster = ipp.Cluster(
             engines="mpi",
