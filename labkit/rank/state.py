@@ -21,15 +21,16 @@ from labkit.rank import cells, gloo_works
 from labkit.rank.protocol import COMPUTING, WAITING, State
 
 _MAIN = threading.main_thread().ident
-_LOOK = 0.05
-"""Seconds that a look may take before the main thread goes on meanwhile: a hundred times what it takes."""
+_LOOK = 0.1
+"""Seconds that a look may take before the main thread goes on meanwhile: hundreds of times what it takes, for
+a crowded machine may keep the core from it."""
 _C10D = "torch/distributed/distributed_c10d.py"
 
 
 def state(rank: int) -> State:
     """This rank's state; `computing` stands for all that is no wait for another rank."""
+    memory = psutil.Process().memory_info().rss
     with _main_thread_held():
-        memory = psutil.Process().memory_info().rss
         rests = _load.rests()
         waiting, place = _look(rests)
     doing: dict[str, Any] = {"doing": WAITING, **waiting} if waiting else {"doing": COMPUTING}
@@ -46,7 +47,7 @@ def runs_a_cell() -> bool:
 
 @contextmanager
 def _main_thread_held() -> Iterator[None]:
-    """Python's main thread stands still inside, but while a file is read.
+    """Python's main thread stands still inside, where nothing waits for a file.
 
     A frame that is looked at keeps the tensors of its function alive. Went the function on, the rank would
     need more memory than its program does, and who counts tensors would see it.
@@ -54,6 +55,7 @@ def _main_thread_held() -> Iterator[None]:
     before = sys.getswitchinterval()
     sys.setswitchinterval(_LOOK)
     try:
+        time.sleep(0)  # a main thread that waits already does so for as long as it was; now it begins anew
         yield
     finally:
         sys.setswitchinterval(before)

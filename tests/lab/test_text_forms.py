@@ -50,3 +50,4 @@ def test_the_text_says_it_all(kernel, watched, tmp_path):
                 assert words in told, f"{cell}\n\n{told}"
     finally:
         kernel.run("for name in ('LABKIT_LIVE', 'LABKIT_PROGRESS'): os.environ.pop(name, None)")
+        kernel.run("lab.tiles = None")  # or every cell of other tests would show the view's

@@ -68,7 +68,7 @@ def work():
     return large.sum()
 
 def ask():
-    while not ended.is_set():
+    while not ended.wait(1e-4):
         state(0), runs_a_cell()
 
 ended, asking = threading.Event(), threading.Thread(target=ask)
