@@ -31,13 +31,12 @@ def gossip(mine: torch.Tensor, shifts: Sequence[int], update: Callable[[torch.Te
     `mine` is [P + 1], float64: the weights, and behind them this rank's share, 1 at the start; changed in
     place. There is a step for each of `shifts`, in which rank r gives to rank r + shift: numbers from 1 to
     R - 1, the same on every rank. Every rank calls, and none waits before its last step; then it waits for
-    what is still on its way. The shares add up to R always, and messages leave the sum over ranks of share
-    times weights as it is. Up to 1,000 steps: a share may be halved in each. Returns True when all is
-    delivered. Built in lesson 10.
+    what is still on its way, and for the others. The shares add up to R always, and messages leave the sum
+    over ranks of share times weights as it is. Up to 1,000 steps: a share may be halved in each. Returns True
+    when all is delivered. Built in lesson 10.
     """
-    rank, world_size = dist.get_rank(), dist.get_world_size()
-    message, taken, sending = torch.empty_like(mine), 0, []
-    arriving = dist.irecv(message)
+    rank, world_size, taken, sending = dist.get_rank(), dist.get_world_size(), 0, []
+    arriving = dist.irecv(message := torch.empty_like(mine))
     for step, shift in enumerate(shifts, 1):
         update(mine[:-1])
         mine[-1] /= 2
@@ -47,4 +46,5 @@ def gossip(mine: torch.Tensor, shifts: Sequence[int], update: Callable[[torch.Te
             mix(mine, message)
             taken += 1
             arriving = dist.irecv(message) if taken < len(shifts) else None
+    dist.barrier()  # or a message of the next call could be taken for one of this
     return all(work.wait() for work in sending)

@@ -18,11 +18,14 @@ from typing import Any
 import psutil
 
 from labkit.launch import living, mpi_files
+from labkit.launch.interrupts import interrupts_held
 
 MARK = "LABKIT_LAB"
 LOOK_AFTER = 0.1
 """Seconds between two looks at which files the ranks of a script have open."""
 KEEPER = "labkit.launch.keeper"
+ENDS_WITH_OWNER = (KEEPER, "labkit.launch.spare_maker")
+"""Modules whose processes see by themselves that the lab's owner is gone, and then end it."""
 STANDS_STILL = 0.1
 """Seconds in which a process does what it does in the kernel before it stands still."""
 
@@ -107,6 +110,7 @@ def wait(mpiexec: subprocess.Popen, timeout: float | None = None) -> int:
         mpi_files.remove(found)
 
 
+@interrupts_held()  # what is suspended must be ended, too
 def end(processes: list[psutil.Process], grace: float = 1.0) -> list[psutil.Process]:
     """Ask with SIGTERM, wait `grace` seconds, then SIGKILL. Returns what is alive even so.
 
@@ -125,6 +129,7 @@ def end(processes: list[psutil.Process], grace: float = 1.0) -> list[psutil.Proc
     return alive
 
 
+@interrupts_held()
 def end_lab(lab_id: str, grace: float = 1.0, spare: tuple[int, ...] = ()) -> None:
     """End every process of a lab, and those that it started meanwhile."""
     for _ in range(3):
@@ -149,11 +154,11 @@ def _wait(processes: list[psutil.Process], seconds: float) -> list[psutil.Proces
 
 
 def _suspend(processes: list[psutil.Process]) -> None:
-    """Let them stand still; but not keepers, who would end the others if this process were ended here."""
-    ranks = [process for process in processes if not _runs(process, KEEPER)]
-    _signal(ranks, "suspend")
+    """Let them stand still; but not those who would end the others if this process were ended here."""
+    still = [p for p in processes if not any(_runs(p, module) for module in ENDS_WITH_OWNER)]
+    _signal(still, "suspend")
     deadline = time.monotonic() + STANDS_STILL
-    while any(living.is_alive(p) and not living.is_stopped(p) for p in ranks) and time.monotonic() < deadline:
+    while any(living.is_alive(p) and not living.is_stopped(p) for p in still) and time.monotonic() < deadline:
         time.sleep(0.001)
 
 

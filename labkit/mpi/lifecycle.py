@@ -47,7 +47,7 @@ class Lifecycle(Identity):
     def connect(self, comms: Pair) -> None:
         """Start on fresh communicators, with nothing in flight."""
         self.data, self.side = Channel(comms[0]), Channel(comms[1])
-        self.memory = SharedMemory(self.me, self.members)
+        self.memory = SharedMemory(self.me, [self.world.hosts[rank] for rank in self.ranks])
         self.tainted: Call | None = None
         self.queue: list[Work] = []
         self.background: threading.Event | None = None  # set when the last all_reduce there is over

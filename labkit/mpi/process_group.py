@@ -75,8 +75,7 @@ class MPIProcessGroup(Group):
                 target,
             )
         plan = chain.from_iterable(
-            plans.all_gather_into(t, s, self.memory, _at_once(opts))
-            for t, s in zip(outputs, inputs, strict=True)
+            plans.all_gather_into(t, s, self.memory) for t, s in zip(outputs, inputs, strict=True)
         )
         return self.begin("all_gather_into_tensor", plan, list(outputs), inputs, opts)
 
@@ -87,7 +86,7 @@ class MPIProcessGroup(Group):
             expect("all_gather", len(targets), self.members, "output list", source, *targets)
             expect("all_gather", targets[self.me].numel(), source.numel(), f"output {self.me}", source)
         plan = chain.from_iterable(
-            plans.all_gather(t, s, self.memory, _at_once(opts)) for t, s in zip(outputs, inputs, strict=True)
+            plans.all_gather(t, s, self.memory) for t, s in zip(outputs, inputs, strict=True)
         )
         # Ranks may give different sizes; what they must agree on is the list of all sizes.
         same = [tuple(t.shape) for targets in outputs for t in targets]
@@ -102,14 +101,14 @@ class MPIProcessGroup(Group):
         targets = outputs[0] if self.me == opts.rootRank else []
         if targets:
             expect("gather", len(targets), self.members, "output list", inputs[0], *targets)
-        plan = plans.gather(targets, inputs[0], opts.rootRank, self.memory, _at_once(opts))
+        plan = plans.gather(targets, inputs[0], opts.rootRank, self.memory)
         return self.begin("gather", plan, targets, inputs, opts, root=opts.rootRank)
 
     def scatter(self, outputs: Tensors, inputs: Sequence[Tensors], opts: Any) -> Work:
         sources = inputs[0] if self.me == opts.rootRank else []
         if sources:
             expect("scatter", len(sources), self.members, "input list", outputs[0], *sources)
-        plan = plans.scatter(outputs[0], sources, opts.rootRank, self.memory, _at_once(opts))
+        plan = plans.scatter(outputs[0], sources, opts.rootRank, self.memory)
         return self.begin("scatter", plan, list(outputs), outputs, opts, reads=sources, root=opts.rootRank)
 
     def reduce_scatter_single(self, outputs: OneOrMany, inputs: OneOrMany, opts: Any = None) -> Work:
@@ -157,7 +156,9 @@ class MPIProcessGroup(Group):
         give = plans.blocks(input, input_splits, self.members)
         expect_rows("output", output, output_splits, take, self.members)
         expect_rows("input", input, input_splits, give, self.members)
-        plan = plans.all_to_all_single(output, input, take, give, self.me)
+        plan = plans.all_to_all_single(
+            output, input, take, give, not (output_splits or input_splits), self.me
+        )
         return self.begin("all_to_all_single", plan, [output], [input], opts, blocks=(give, take), same="")
 
     alltoall_base = all_to_all_single

@@ -58,12 +58,12 @@ class World:
         self.sent_more = 0  # messages than received, since the last cell; counted where sends are not checked
         self.tainted: Call | None = None
         places = [text.split("|") for text in self._all_gather(f"{MPI.Get_processor_name()}|{gpus()}")]
-        hosts, seen = [host for host, _ in places], [gpu for _, gpu in places]
-        Channel.both_ways = 1 < len(set(hosts)) < self.size
-        self.gpu_each = torch.cuda.is_available() and one_each(hosts, seen)
+        self.hosts, seen = [host for host, _ in places], [gpu for _, gpu in places]
+        Channel.both_ways = 1 < len(set(self.hosts)) < self.size
+        self.gpu_each = torch.cuda.is_available() and one_each(self.hosts, seen)
         # The first rank decides for all: a check that only some ranks take part in would hang.
         self.checked = self._all_gather(os.environ.get("LABKIT_CHECK", ""))[0] not in ("", "0")
-        self.store = store.shared(self.rank, self.size, len(set(hosts)) > 1, self._all_gather)
+        self.store = store.shared(self.rank, self.size, len(set(self.hosts)) > 1, self._all_gather)
 
     def _all_gather(self, text: str, width: int = 1024) -> list[str]:
         texts = bytearray(self.size * width)

@@ -36,6 +36,24 @@ def test_weights_come_together(labs, ask):
     assert heavy and max(heavy) - min(heavy) < 0.5
 
 
+TWICE = """
+import time
+from labkit.algorithms import gossip
+mine = torch.cat([torch.zeros(NUMBERS), torch.ones(1)]).double()
+delivered = gossip(mine, [max(1, world_size // 2)], lambda weights: time.sleep(0.3 * (rank % 2)))
+first = mine[:-1].abs().max().item()
+delivered &= gossip(mine, [1], lambda weights: weights.add_(1))
+"""
+
+
+@pytest.mark.parametrize("numbers", [3, 100_000], ids=["small", "large"])
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_a_call_takes_no_message_of_the_next(labs, ask, ranks, numbers):
+    """Even ranks are done while odd ones compute, and go on to the next call."""
+    found = ask(labs(ranks)[:], "[delivered, first]", TWICE.replace("NUMBERS", str(numbers)))
+    assert found == [[True, 0.0]] * ranks
+
+
 def test_shares_weigh():
     from labkit.algorithms import mix
 

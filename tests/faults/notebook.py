@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -88,7 +89,7 @@ class Notebook:
         self.struck: set[str] = set()
         signal.signal(signal.SIGINT, self._on_interrupt)
         threading.excepthook = lambda told: self._unseen.append(f"in a thread: {told.exc_value!r}")
-        sys.unraisablehook = lambda told: self._unseen.append(f"unraisable: {told.exc_value!r}")
+        sys.unraisablehook = self._on_unraisable
 
     def run(self, step: Step) -> BaseException | None:
         """Run a cell; what it raised, which is nothing but what a user may see."""
@@ -147,6 +148,13 @@ class Notebook:
     def _on_interrupt(self, *_: object) -> None:
         if self._busy:
             raise KeyboardInterrupt
+
+    def _on_unraisable(self, told: "sys.UnraisableHookArgs") -> None:
+        """An interrupt in a callback of Python's or a library's is lost; in one of ours it must not be."""
+        names = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(told.exc_traceback)]
+        ours = any(name.split(".")[0] == "labkit" for name in names)
+        if ours or not isinstance(told.exc_value, KeyboardInterrupt):
+            self._unseen.append(f"unraisable in {told.object!r}, {names}: {told.exc_value!r}")
 
     @contextmanager
     def _watched(self, source: str):

@@ -126,6 +126,42 @@ def test_no_spare(labs, spare_ranks, monkeypatch, why):
     one.hold(), one.release(), one.discard()
 
 
+DISCARDED = """
+import os, signal, sys, types
+from pathlib import Path
+from labkit import launch
+from labkit.launch import processes, spare
+
+def struck(found, suspend=processes._suspend):
+    suspend(found)
+    os.kill(os.getpid(), int(sys.argv[2]))
+
+one = spare.Spare()
+one.prepare(launch.plan(1), types.SimpleNamespace(folder=Path(sys.argv[1])), ())
+print(one._maker.pid, flush=True)
+sys.stdin.readline()
+processes._suspend = struck
+try:
+    one.discard()
+except KeyboardInterrupt:
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("strike", [signal.SIGINT, signal.SIGKILL], ids=["interrupt", "kill"])
+def test_a_notebook_that_dies_while_it_discards_the_spare_leaves_nothing(spare_ranks, tmp_path, strike):
+    owner = subprocess.Popen(
+        [sys.executable, "-c", DISCARDED, tmp_path, str(int(strike))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    maker = psutil.Process(int(owner.stdout.readline()))
+    owner.communicate("now\n", timeout=60)
+    assert owner.returncode == -signal.SIGKILL
+    wait_until(lambda: not living.is_alive(maker), seconds=20.0)
+
+
 def test_another_notebook_that_adopts_the_lab_ends_the_spare_of_the_first(labs, spare_ranks):
     engines, first, second = labs(1)._engines, spare.Spare(), spare.Spare()
     first.prepare(labs(1).plan, engines, ())

@@ -55,6 +55,15 @@ def all_to_all_single_even(w):
     equal(out, torch.cat([t.chunk(w.size)[w.rank] for t in w.all(w.size * 4, 3)]))
 
 
+@case(gloo=False)
+def all_to_all_single_where_some_say_that_it_is_even(w):
+    for n in (1, 100, 10_000):
+        splits = [n] * w.size if w.rank == 0 else None
+        out = torch.empty(w.size * n)
+        dist.all_to_all_single(out, w.mine(w.size * n), splits, splits)
+        equal(out, torch.cat([t.chunk(w.size)[w.rank] for t in w.all(w.size * n)]))
+
+
 @case()
 def all_to_all_single_with_uneven_splits(w):
     give = [count(w, w.rank, r) for r in range(w.size)]

@@ -1,5 +1,6 @@
-"""Tensors of every verb so large that they go through memory which the ranks share."""
+"""Tensors of every verb so large that they go through memory which the ranks share, or as messages."""
 
+from itertools import groupby
 from unittest import mock
 
 import pytest
@@ -9,6 +10,8 @@ import torch.distributed as dist
 from labkit import LabError
 from labkit.mpi import recover
 from labkit.mpi.collectives import mapped
+from labkit.mpi.collectives.as_messages import route
+from labkit.mpi.collectives.chain import neighbours
 from labkit.mpi.collectives.shared_memory import AHEAD, PLACE, SharedMemory
 
 from .cases_interrupt import HELD_UP, interrupted
@@ -264,7 +267,6 @@ def two_groups_in_turn(w):
 
 @case(gloo=False, checked=False)
 def other_lengths_than_the_others_are_refused(w):
-    gather(w, ROUND)  # the memory is there, so that nobody has to answer
     out = [torch.zeros(ROUND + rank) for rank in range(w.size)] if w.rank == 0 else None
     if w.rank == 0:
         with pytest.raises(LabError, match=f"numbers for rank 1 of {ROUND + 1}"):
@@ -290,20 +292,66 @@ def an_interrupt_leaves_no_piece_behind(w):
         verb(w, ROUND)
 
 
+def all_of_it(w: World) -> None:
+    every_verb_in_every_size(w)
+    from_and_to_every_root(w)
+    tensors_that_are_not_contiguous(w)
+    all_verbs_under_way_waited_for_in_reverse(w)
+    an_interrupt_leaves_no_piece_behind(w)
+
+
 @case(gloo=False, sizes=(2, 3))
-def all_of_it_where_a_rank_is_on_another_host(w):
-    """It cannot map the memory of the others; here it is made to fail."""
+def all_of_it_where_a_rank_cannot_map_the_memory(w):
     group = dist.group.WORLD
-    common, group.memory = group.memory, SharedMemory(w.rank, w.size)
+    common, group.memory = group.memory, SharedMemory(w.rank, ["here"] * w.size)
     last = w.rank == w.size - 1
     try:
         with mock.patch.object(mapped, "attach", (lambda *_: None) if last else mapped.attach):
             broadcast(w, ROUND)
-        assert group.memory.apart(1 << 30)
-        every_verb_in_every_size(w)
-        from_and_to_every_root(w)
-        tensors_that_are_not_contiguous(w)
-        all_verbs_under_way_waited_for_in_reverse(w)
-        an_interrupt_leaves_no_piece_behind(w)
+        all_of_it(w)
     finally:
         group.memory = common
+
+
+@case(gloo=False, sizes=(2, 3, 4))
+def all_of_it_where_a_rank_is_on_another_host(w):
+    group = dist.group.WORLD
+    common, group.memory = (
+        group.memory,
+        SharedMemory(w.rank, ["here", "there"] * (w.size // 2) + ["here"] * (w.size % 2)),
+    )
+    try:
+        all_of_it(w)
+        other_operations_and_dtypes(w)
+        averages_are_divided_once(w)
+        what_a_dtype_does_not_allow_is_refused(w)
+    finally:
+        group.memory = common
+
+
+@case(gloo=False, checked=False)
+def a_chain_has_all_ranks_and_is_on_each_host_once(w):
+    for hosts in "a" * w.size, "ab" * w.size, "abc" * w.size, "b" + "a" * w.size:
+        for root in range(len(hosts)):
+            after = {rank: neighbours(rank, root, hosts)[1] for rank in range(len(hosts))}
+            chain = [rank for rank in after if neighbours(rank, root, hosts)[0] is None]
+            while after[chain[-1]] is not None:
+                chain.append(after[chain[-1]])
+            assert chain[-1] == root and sorted(chain) == list(after)
+            assert len(list(groupby(chain, key=lambda rank: hosts[rank]))) == len(set(hosts))
+
+
+@case(gloo=False, checked=False)
+def all_get_what_each_one_has_and_each_host_gets_it_once(w):
+    for hosts in "a" * w.size, "ab" * w.size, "aab" * w.size, "abc" * w.size, "b" + "a" * w.size:
+        everyone = range(len(hosts))
+        routes = [route(rank, hosts) for rank in everyone]
+        for source in everyone:
+            first = {rank for rank in everyone if rank in routes[source][1]}
+            assert first == {rank for rank in everyone if routes[rank][0][source] == source}
+            assert sorted(hosts[rank] for rank in first - routes[source][2]) == sorted(
+                set(hosts) - {hosts[source]}
+            )
+            for rank in everyone:
+                before = routes[rank][0][source]
+                assert before == source or (before in first and hosts[before] == hosts[rank])

@@ -1,8 +1,10 @@
-"""How each collective is run: by MPI, in shared memory, or as a schedule of messages.
+"""How each collective is run: by MPI, in shared memory, as messages, or as a schedule of them.
 
 plans          what each collective does with tensors, as parts that a Work takes one after another
 copies         what these copy before and after what MPI does
-large          large tensors of other verbs than all_reduce, as exchanges in shared memory
+as_messages    large tensors of which one rank has a part of its own for each other
+chain          large reductions between hosts
+large          large tensors of broadcast, reduce and reduce_scatter, as exchanges in shared memory
 exchanged      what one rank gives and takes in that memory, round by round
 shared_memory  the memory that the ranks of one host share, and how they meet in it
 pieces         what one rank does with a piece of an all_reduce there, stage by stage

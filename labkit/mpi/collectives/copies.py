@@ -55,3 +55,9 @@ def spread(flat: torch.Tensor, targets: Sequence[torch.Tensor]) -> None:
         block = flat[offset : offset + target.numel()]
         target.detach().copy_(block.view(target.shape))
         offset += target.numel()
+
+
+def overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Of two contiguous tensors."""
+    first, second = one.data_ptr(), other.data_ptr()
+    return first < second + other.nbytes and second < first + one.nbytes

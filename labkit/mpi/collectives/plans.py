@@ -1,8 +1,9 @@
 """What each collective does with tensors, as a plan: the parts that a Work takes one after another.
 
 A plan makes memory and says what comes next. Copies and sums are parts of their own, or the `finish` of the
-step that they follow. `memory` knows how many ranks there are and which this one is. What is large goes
-through it where all are on one host (`collectives.large`).
+step that they follow. `memory` knows how many ranks there are and which this one is. Where all are on one
+host, what is large and the same for all, or reduced, goes through it (`collectives.large`). What one rank has
+for each other goes as messages if it is large (`collectives.as_messages`).
 
 Elsewhere large all_reduces are cut into pieces that a Work keeps two at a time in flight: while MPI moves one
 piece the next is summed, and each piece stays in the cache.
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 
 import torch
 
-from labkit.mpi.collectives import large
+from labkit.mpi.collectives import as_messages, chain, large
 from labkit.mpi.collectives.copies import copied, handing_over, joined, readable, spread
 from labkit.mpi.collectives.shared_memory import SharedMemory
 from labkit.mpi.wire import steps
@@ -51,6 +52,9 @@ def reduce(tensor: torch.Tensor, op: str, root: int, memory: SharedMemory, at_on
     if (yield from memory.open(nbytes(tensor), tensor.dtype)):
         yield from large.reduce(tensor, op, root, memory, at_once)
         return
+    if memory.apart(nbytes(tensor), tensor.dtype):
+        yield from chain.reduce(tensor, op, root, memory.rank, memory.hosts)
+        return
     given = yield from readable(tensor, carrier(tensor.dtype))
     step = steps.reduce(given, op, root, memory.rank)
     if memory.rank == root:  # elsewhere MPI only reads, and the caller's tensor stays as it is
@@ -72,12 +76,13 @@ def broadcast(tensors: Sequence[torch.Tensor], root: int, memory: SharedMemory, 
             yield step
 
 
-def all_gather_into(target: torch.Tensor, source: torch.Tensor, memory: SharedMemory, at_once: bool) -> Plan:
+def all_gather_into(target: torch.Tensor, source: torch.Tensor, memory: SharedMemory) -> Plan:
     taken, back = dense(target, read=False)
-    if (yield from memory.open(taken.nbytes // memory.size)):
-        blocks = taken.detach().view(memory.size, -1)
-        yield from large.all_gather(blocks.unbind(), source, memory, at_once)
+    if not memory.one_host and as_messages.worth(nbytes(target)):
+        blocks = taken.detach().view(-1).split(source.numel())
+        yield from as_messages.all_gather(blocks, source, memory.rank, memory.hosts)
         if back is not None:
+            yield PAUSE
             yield Local(back)
         return
     given = yield from readable(source)
@@ -86,11 +91,9 @@ def all_gather_into(target: torch.Tensor, source: torch.Tensor, memory: SharedMe
     yield step
 
 
-def all_gather(
-    targets: Sequence[torch.Tensor], source: torch.Tensor, memory: SharedMemory, at_once: bool
-) -> Plan:
-    if (yield from memory.open(sum(map(nbytes, targets)) // memory.size)):
-        yield from large.all_gather(targets, source, memory, at_once)
+def all_gather(targets: Sequence[torch.Tensor], source: torch.Tensor, memory: SharedMemory) -> Plan:
+    if as_messages.worth(sum(map(nbytes, targets))):
+        yield from as_messages.all_gather(targets, source, memory.rank, memory.hosts)
         return
     given = yield from readable(source)
     counts = [t.numel() for t in targets]
@@ -100,14 +103,9 @@ def all_gather(
     yield step
 
 
-def gather(
-    targets: Sequence[torch.Tensor], source: torch.Tensor, root: int, memory: SharedMemory, at_once: bool
-) -> Plan:
-    if (yield from memory.open(memory.size * nbytes(source))):
-        yield from large.gather(targets, source, root, memory, at_once)
-        return
-    if memory.apart(memory.size * nbytes(source)):
-        yield from large.gather_messages(targets, source, root, memory)
+def gather(targets: Sequence[torch.Tensor], source: torch.Tensor, root: int, memory: SharedMemory) -> Plan:
+    if as_messages.worth(memory.size * nbytes(source)):
+        yield from as_messages.gather(targets, source, root, memory.rank)
         return
     given = yield from readable(source)
     taken = torch.empty(sum(t.numel() for t in targets), dtype=source.dtype) if targets else None
@@ -117,14 +115,9 @@ def gather(
     yield step
 
 
-def scatter(
-    target: torch.Tensor, sources: Sequence[torch.Tensor], root: int, memory: SharedMemory, at_once: bool
-) -> Plan:
-    if (yield from memory.open(memory.size * nbytes(target))):
-        yield from large.scatter(target, sources, root, memory, at_once)
-        return
-    if memory.apart(memory.size * nbytes(target)):
-        yield from large.scatter_messages(target, sources, root, memory)
+def scatter(target: torch.Tensor, sources: Sequence[torch.Tensor], root: int, memory: SharedMemory) -> Plan:
+    if as_messages.worth(memory.size * nbytes(target)):
+        yield from as_messages.scatter(target, sources, root, memory.rank)
         return
     given = None
     if sources:
@@ -176,31 +169,40 @@ def reduce_scatter_list(
 
 
 def all_to_all_single(
-    target: torch.Tensor, source: torch.Tensor, take: Sequence[int], give: Sequence[int], rank: int
+    target: torch.Tensor,
+    source: torch.Tensor,
+    take: Sequence[int],
+    give: Sequence[int],
+    even: bool,
+    rank: int,
 ) -> Plan:
+    """`even`: nobody said how many elements go to each rank, so that it is as many to all."""
     given = yield from readable(source)
     taken, back = dense(target, read=False)
-    if not any(large.is_message(n * source.itemsize) for n in (*take, *give)):
-        step = steps.all_to_all(given, taken, give, take)
-        step.finish = back
-        yield step
+    if even:
+        step = steps.all_to_all_even(given, taken, len(give))
+    elif any(as_messages.worth(n * source.itemsize) for n in (*take, *give)):
+        yield from all_to_all(taken.detach().view(-1).split(take), given.detach().view(-1).split(give), rank)
+        if back is not None:
+            yield PAUSE
+            yield Local(back)
         return
-    yield from all_to_all(taken.detach().view(-1).split(take), given.detach().view(-1).split(give), rank)
-    if back is not None:
-        yield PAUSE
-        yield Local(back)
+    else:
+        step = steps.all_to_all(given, taken, give, take)
+    step.finish = back
+    yield step
 
 
 def all_to_all(targets: Sequence[torch.Tensor], sources: Sequence[torch.Tensor], rank: int) -> Plan:
     """What is large goes as messages, which both ends know; all ranks meet for the rest."""
-    small = [t for t in sources if not large.is_message(nbytes(t))]
-    wanted = [t for t in targets if not large.is_message(nbytes(t))]
+    small = [t for t in sources if not as_messages.worth(nbytes(t))]
+    wanted = [t for t in targets if not as_messages.worth(nbytes(t))]
     given = (yield from joined(small)) if small else torch.empty(0, dtype=sources[0].dtype)
     taken = torch.empty(sum(t.numel() for t in wanted), dtype=given.dtype)
     step = steps.all_to_all(given, taken, _small(sources), _small(targets))
     step.finish = lambda: spread(taken, wanted)
     yield step
-    yield from large.all_to_all(targets, sources, rank)
+    yield from as_messages.all_to_all(targets, sources, rank)
 
 
 def blocks(tensor: torch.Tensor, splits: Sequence[int], size: int) -> list[int]:
@@ -213,7 +215,7 @@ def blocks(tensor: torch.Tensor, splits: Sequence[int], size: int) -> list[int]:
 
 def _small(tensors: Sequence[torch.Tensor]) -> list[int]:
     """The length of each; 0 of what goes as a message."""
-    return [0 if large.is_message(nbytes(t)) else t.numel() for t in tensors]
+    return [0 if as_messages.worth(nbytes(t)) else t.numel() for t in tensors]
 
 
 def _pieces(numbers: torch.Tensor) -> Sequence[torch.Tensor]:

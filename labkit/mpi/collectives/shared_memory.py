@@ -66,10 +66,12 @@ class SharedMemory:
     rooms: torch.Tensor
     numbers: memoryview
 
-    def __init__(self, rank: int, size: int) -> None:
-        self.rank, self.size = rank, size
+    def __init__(self, rank: int, hosts: Sequence[str]) -> None:
+        """`hosts` has each rank's."""
+        self.rank, self.size, self.hosts = rank, len(hosts), hosts
+        self.one_host = len(set(hosts)) == 1
         self.mapping = _Mapping.UNTRIED
-        self.others = [other for other in range(size) if other != rank]
+        self.others = [other for other in range(self.size) if other != rank]
         self.meetings, self.pieces, self.exchanges = 0, 0, 0
         self.used = [0] * AHEAD
         self.views: dict[tuple[int, torch.dtype, int], Views] = {}
@@ -81,14 +83,14 @@ class SharedMemory:
         """
         if nbytes < AT_LEAST or not POSSIBLE:  # first, since small tensors are in a hurry
             return False
-        if not 1 < self.size <= AT_MOST or reduced not in (None, *_DTYPES):
+        if not self.one_host or not 1 < self.size <= AT_MOST or reduced not in (None, *_DTYPES):
             return False
         yield from self.map()
         return self.mapping is _Mapping.DONE
 
-    def apart(self, nbytes: int) -> bool:
-        """Whether a call with so many bytes goes between hosts, or others that have no memory in common."""
-        return nbytes >= AT_LEAST and self.mapping is _Mapping.IMPOSSIBLE
+    def apart(self, nbytes: int, reduced: torch.dtype) -> bool:
+        """Whether a call with so many bytes, which are computed with, goes between hosts."""
+        return nbytes >= AT_LEAST and not self.one_host and reduced in _DTYPES
 
     def map(self) -> Plan:
         """Parts after which all ranks have mapped the memory of rank 0, or none has; none, once tried."""

@@ -112,6 +112,8 @@ def scratch(comm: MPI.Intracomm, molds: Sequence[Mold | None]) -> Step:
             return steps.scatter(_blank(count * comm.size) if here else None, one, root)
         case "reduce_scatter":
             return steps.reduce_scatter(_blank(count * comm.size, dtype), one, op)
+        case "all_to_all_even":
+            return steps.all_to_all_even(_blank(count * comm.size), _blank(count * comm.size), comm.size)
         case "barrier":
             return steps.barrier()
     raise AssertionError(f"no step for {verb}")

@@ -176,6 +176,10 @@ class PlayedComm:
 
         return self._together("reduce_scatter", source, take, None, _kind(target, op))
 
+    def Ialltoall(self, source: Buffer, target: Buffer) -> PlayedRequest:
+        size = source[0].nbytes // self.size
+        return self.Ialltoallv([source[0], ([size] * self.size, None), MPI.BYTE], target)
+
     def Ialltoallv(self, source: Buffer, target: Buffer) -> PlayedRequest:
         give = source[1][0]
 

@@ -83,6 +83,12 @@ def all_to_all(source: torch.Tensor, target: torch.Tensor, give: Sequence[int], 
     return Step("Ialltoallv", args, ("all_to_all", sizes, torch.uint8, None, None), (source, target))
 
 
+def all_to_all_even(source: torch.Tensor, target: torch.Tensor, size: int) -> Step:
+    """The same where all blocks have one size."""
+    mold = "all_to_all_even", source.nbytes // size, torch.uint8, None, None
+    return Step("Ialltoall", (as_bytes(source), as_bytes(target)), mold, (source, target))
+
+
 def barrier() -> Step:
     return Step("Ibarrier", (), ("barrier", 0, torch.uint8, None, None))
 
