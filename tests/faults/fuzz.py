@@ -5,6 +5,7 @@ python -m tests.faults.fuzz SECONDS SEED
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -115,19 +116,20 @@ def minimal(told: History, fails: Callable[[History], bool], until: float, tries
 
 def fuzz(seconds: float, seed: int) -> str:
     """Histories until the time is over or one has failed: that one made small, as a script; else ""."""
-    began, counts, number = time.monotonic(), Counter(), 0
+    began, counts, number, slowest = time.monotonic(), Counter(), 0, 0.0
     while time.monotonic() - began < seconds:
         told, log = history(f"{seed}/{number}"), []
         wrong = fault(told, log)
         said = "".join(log)
         counts.update(histories=1, cells=said.count(" took "), interrupts=said.count("\nSIGINT"))
         counts.update(kills=said.count("\nSIG") - said.count("\nSIGINT"))
+        slowest = max(slowest, *map(float, re.findall(r"right again after ([\d.]+)", said)), 0.0)
         print(f"{time.monotonic() - began:5.0f} s, history {seed}/{number}: {wrong or 'kept'}", flush=True)
         if wrong:
             found = minimal(told, lambda h: bool(fault(h)), time.monotonic() + SHRINKING)
             return f"{script(found)}\n# seed {seed}/{number}: {fault(found) or wrong}\n# after {dict(counts)}"
         number += 1
-    print(json.dumps(counts))
+    print(json.dumps(counts | {"slowest next right cell, in seconds": slowest}))
     return ""
 
 
