@@ -99,7 +99,8 @@ PURE = Part("pure", 10, pytest(*UNIT, "-m", f"not ranks and {EVERYWHERE}"))
 LINT = (
     Part("style", 3, ("-m", "ruff", "check")),
     Part("format", 3, ("-m", "ruff", "format", "--check")),
-    Part("types", 8, ("-m", "mypy")),
+    # A cache may keep errors of modules that have come since.
+    Part("types", 8, ("-m", "mypy", "--cache-dir=/dev/null")),
     Part("layers", 3, ("-c", "from importlinter.cli import lint_imports_command as lint; lint()")),
 )
 
@@ -190,12 +191,13 @@ PARTS: dict[str, tuple[Stage, ...]] = {
 
 @dataclass(frozen=True)
 class Ran:
-    """What became of a part: "passed", or why not; `cases` are its tests."""
+    """What became of a part: "passed", or why not. Its tests are `cases`, the end of its report `said`."""
 
     part: Part
     seconds: float
     verdict: str
     cases: tuple[ElementTree.Element, ...] = ()
+    said: str = ""
 
 
 def run(part: Part, folder: Path, output: int | None = None) -> Ran:
@@ -242,15 +244,22 @@ def run_at_once(stage: Stage, folder: Path) -> list[Ran]:
         with tempfile.TemporaryFile("w+") as output:
             ran = run(part, folder, output.fileno())
             output.seek(0)
-            print(f"\n{part.name}\n{output.read()}", flush=True)
-        return ran
+            said = output.read()
+            print(f"\n{part.name}\n{said}", flush=True)
+        return replace(ran, said="\n".join(said.splitlines()[-LAST_LINES:]))
 
     with ThreadPoolExecutor(len(stage)) as pool:
         return [ran for lane in pool.map(lambda lane: list(map(one, lane)), stage) for ran in lane]
 
 
+LAST_LINES = 30
+
+
 def summary(ran: list[Ran]) -> str:
-    """The table of parts, where the time went, and how many tests there were."""
+    """The table of parts, where the time went, how many tests there were, and last what has not passed.
+
+    Of a long report often no more than the end is kept.
+    """
     cases = [case for part in ran for case in part.cases]
     lines = ["", f"{'part':24}{'minutes':>8}{'budget':>8}"]
     lines += [f"{r.part.name:24}{r.seconds / 60:8.1f}{r.part.minutes:8.1f}  {r.verdict}" for r in ran]
@@ -267,6 +276,9 @@ def summary(ran: list[Ran]) -> str:
     failed = sum(bool(kind & {"failure", "error"}) for kind in kinds)
     skipped = sum("skipped" in kind for kind in kinds)
     lines += ["", f"{len(cases) - failed - skipped} passed, {failed} failed, {skipped} skipped"]
+    for r in ran:
+        if r.verdict != "passed":
+            lines += ["", f"{r.part.name}: {r.verdict}", *filter(None, [r.said])]
     return "\n".join(lines)
 
 

@@ -12,11 +12,21 @@ from labkit.lab.conversation import Conversation
 from labkit.lab.diagnosis import Diagnosis, Watch
 from labkit.lab.display.said import Said, whereabouts
 from labkit.lab.history import History
-from labkit.lab.mending import NEW, Mendable, all_received, settled
+from labkit.lab.mending import NEW, Mendable, settled
 from labkit.lab.outcome import Outcome, gather
 from labkit.lab.remote import Reachable
 from labkit.lab.replay import replay
-from labkit.rank.protocol import ABSENT, COMPUTING, FINISHED, RAISED, WAITING, Remembered, State, ranks
+from labkit.rank.protocol import (
+    ABSENT,
+    COMPUTING,
+    FINISHED,
+    RAISED,
+    WAITING,
+    Remembered,
+    State,
+    Totals,
+    ranks,
+)
 
 LOOK_AFTER = 0.25
 """Seconds between two looks at what the ranks do; a shorter cell is never looked at."""
@@ -53,10 +63,9 @@ def follow(
         if any(s.failure and s.failure.is_interrupt() for s in said):  # by whoever has taken the ranks?
             lab.require_running()
         history = _history(lab, said) if any(s.failure for s in said) else None
-        if not keep_pending:
-            return all_received(lab, settled(lab, Outcome(said, history=history)))
-        kept = [replace(s.left, under_way=False, dropped=(), called=(), balance=0) for s in said]
-        said = tuple(map(lambda s, left: replace(s, left=left), said, kept))
+        if keep_pending:
+            kept = [replace(s.left, under_way=False, dropped=(), totals=Totals()) for s in said]
+            said = tuple(map(lambda s, left: replace(s, left=left), said, kept))
         return settled(lab, Outcome(said, history=history))
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from labkit.rank.protocol import Leftover, ranks, tells_calls
+from labkit.rank.protocol import SENDS, Leftover, ranks, tells_calls
 
 KEEP = "--keep-pending"
 """The option of %%px with which a cell may leave what it likes to the next one."""
@@ -17,13 +17,22 @@ def faults(left: Sequence[Leftover]) -> str:
 
 def discarded(backend: str, what: str = "") -> str:
     """How it was discarded: by itself, or along with `what` where the backend knows no other way."""
-    way = f"{backend} can do that only with {what}, which is new on all ranks" if what else "on all ranks"
+    way = f"{backend} can do that only with {what}, new on all ranks" if what else "on all ranks"
     return f"what was under way is discarded{':' if what else ''} {way}; {_MEANT}"
 
 
 def notes(left: Sequence[Leftover]) -> str:
     """A line for each operation that has ended, though nobody waited."""
     return "\n".join(_lines([x for x in left if not (x.fate or x.waited)]))
+
+
+def lost(sent_more: int, told: Sequence[Leftover]) -> str:
+    """What is not told one by one of messages that were sent and not received; "" if there is nothing."""
+    messages = [x for x in told if x.discarded and x.is_message() and not x.of_mpi4py]
+    more = sent_more - sum(1 if x.what.startswith(SENDS) else -1 for x in messages)
+    if more <= 0:
+        return ""
+    return f"{'a message was' if more == 1 else f'{more} messages were'} sent and not received"
 
 
 def groups(made: Mapping[int, Sequence[tuple[str, str]]]) -> str:

@@ -1,14 +1,16 @@
 """Ranks that can be used again after a cell: nothing under way, or new ones."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
 from labkit import LabError
-from labkit.lab import leftovers
+from labkit.lab import leftovers, remote
+from labkit.lab.display.said import Said
 from labkit.lab.outcome import Outcome
 from labkit.lab.remote import Reachable
 from labkit.launch.spare import Spare
-from labkit.rank.protocol import Leftover, ranks
+from labkit.rank.protocol import Leftover, Totals, ranks
 
 NEW = "all ranks are new and empty"
 """What new processes mean to the learner."""
@@ -30,14 +32,20 @@ def settled(lab: Mendable, outcome: Outcome) -> Outcome:
     groups = leftovers.groups({r.rank: () for r in lab.ranks} | {s.rank: s.left.groups for s in outcome.said})
     unwaited = [x for s in outcome.said for x in s.dropped()]
     pending = any(s.left.under_way or s.left.destroyed for s in outcome.said)
-    uneven = leftovers.uneven({s.rank: dict(s.left.called) for s in outcome.said})
-    if not (outcome.stopped or groups or uneven or pending or sum(s.left.balance for s in outcome.said)):
+    totals = _totals(lab, outcome.said)
+    if of_mpi4py := leftovers.uneven({rank: dict(of.called_of_mpi4py) for rank, of in totals.items()}):
+        return _with_new_ranks(lab, outcome, of_mpi4py)
+    uneven = leftovers.uneven({rank: dict(of.called) for rank, of in totals.items()})
+    all_told = len(totals) == len(lab.ranks)
+    sent_more = sum(of.sent_more for of in totals.values()) if all_told else 0
+    balance = sum(of.balance for of in totals.values()) if all_told else 0
+    if not (outcome.stopped or groups or uneven or pending or sent_more or balance):
         return replace(outcome, notes=leftovers.notes(unwaited))
     raised = [s.rank for s in outcome.said if s.failure]
     halted = [s.rank for s in outcome.said if outcome.stopped and s.failure and s.failure.is_interrupt()]
     destroyed = [s.rank for s in outcome.said if s.left.destroyed]
     try:
-        told = lab.settle(bool(outcome.stopped or groups or uneven), bool(destroyed))
+        told = lab.settle(bool(outcome.stopped or groups or uneven or sent_more), bool(destroyed))
     except LabError as error:
         lab.require_alive()
         lab.restart()
@@ -46,31 +54,39 @@ def settled(lab: Mendable, outcome: Outcome) -> Outcome:
     # Who was cut short could not go on to wait; who raised has told what failed.
     here = [x for x in told if x.rank not in halted and (x.discarded or x.rank not in raised)]
     left = leftovers.faults(here)
-    if uneven and not (left or outcome.stopped):
-        left, done = uneven, leftovers.discarded(lab.ranks[0].backend)
-    if (
-        groups
-        and not outcome.stopped
-        and all(s.failure.name == "MismatchError" for s in outcome.said if s.failure)
-    ):
-        left = "\n".join(filter(None, [groups, left]))
+    if not outcome.stopped:
+        unseen = _lines("" if left else uneven, leftovers.lost(sent_more, told))
+        left, done = (
+            _lines(left, unseen),
+            done or (leftovers.discarded(lab.ranks[0].backend) if unseen else ""),
+        )
+        if groups and all(s.failure.name == "MismatchError" for s in outcome.said if s.failure):
+            left = _lines(groups, left)
     anew = f"{ranks(destroyed)} destroyed the process group: all ranks have a new one" if destroyed else ""
     faulty = {(x.rank, x.what, x.place) for x in here if x.fate}
     dropped = [x for x in unwaited or here if (x.rank, x.what, x.place) not in faulty]
-    notes = "\n".join(filter(None, [leftovers.notes(dropped), anew]))
-    return replace(outcome, left="\n".join(filter(None, [left, left and done])), notes=notes)
+    return replace(outcome, left=_lines(left, left and done), notes=_lines(leftovers.notes(dropped), anew))
 
 
-def all_received(lab: Mendable, outcome: Outcome) -> Outcome:
-    """The same, with no message on its way: a send that is not checked ends though nobody receives it."""
-    more = sum(s.left.sent_more for s in outcome.said)
-    if not more or outcome.after:
-        return outcome
-    lab.settle(everything=True, rejoin=False)
-    many = "a message was" if more == 1 else f"{more} messages were"
-    found = f"{many} sent and not received" if more > 0 else ""
-    done = leftovers.discarded(lab.ranks[0].backend)
-    return replace(outcome, left="\n".join(filter(None, [outcome.left, found, found and done])))
+def _totals(lab: Mendable, said: Sequence[Said]) -> dict[int, Totals]:
+    """What ranks have called so far: those of the cell, and the others if none of them runs another cell."""
+    totals = {s.rank: s.left.totals for s in said}
+    others = [r.rank for r in lab.ranks if r.rank not in totals]
+    if any(of != Totals() for of in totals.values()) and not lab.client.outstanding:
+        totals |= {rank: state.totals for rank, state in remote.ask_states(lab, others).items()}
+    return totals
+
+
+def _with_new_ranks(lab: Mendable, outcome: Outcome, uneven: str) -> Outcome:
+    """What MPI has begun for a collective of mpi4py's cannot be seen or ended."""
+    lab.restart()
+    if outcome.stopped:
+        return replace(outcome, after=f"{uneven}: {NEW}")
+    return replace(outcome, left=_lines(uneven, leftovers.discarded("mpi4py", "the processes")))
+
+
+def _lines(*texts: str) -> str:
+    return "\n".join(filter(None, texts))
 
 
 def _discarded(lab: Mendable, stuck: list[Leftover]) -> str:

@@ -55,7 +55,7 @@ class World:
         self.generation = 0  # how often a default group was made: its sub-groups reuse names
         self.failed: deque[UnderWay] = deque(maxlen=_FAILED)  # of which perhaps nobody has heard
         self.left: list[UnderWay] = []  # what the last cell did not wait for
-        self.sent_more = 0  # messages than received, since the last cell; counted where sends are not checked
+        self.sent_more = 0  # messages than received; counted where sends are not checked
         self.tainted: Call | None = None
         places = [text.split("|") for text in self._all_gather(f"{MPI.Get_processor_name()}|{gpus()}")]
         self.hosts, seen = [host for host, _ in places], [gpu for _, gpu in places]

@@ -19,7 +19,7 @@ from labkit.mpi.watched import world as mpi4py
 from labkit.mpi.wire.runtime import WORLD
 from labkit.mpi.world import existing
 from labkit.rank import cells, gloo_works, world
-from labkit.rank.protocol import LEFT, WAITING, Left, Leftover, State, in_the_cell
+from labkit.rank.protocol import LEFT, WAITING, Left, Leftover, State, Totals, in_the_cell
 
 _VERBS = {"send": "isend", "recv": "irecv"}
 
@@ -47,18 +47,26 @@ def _left(dropped: Sequence[Call], made: Sequence[Call]) -> Left:
     here = existing()
     raw = mpi4py.here
     under_way = (here is not None and leftovers.pending(here)) or gloo_works.pending() or raw.pending()
-    more, groups = 0, {}
-    if here is not None and not here.checked:
-        groups = here.groups
-        more, here.sent_more = here.sent_more, 0
     return Left(
         under_way=bool(under_way),
         destroyed=not dist.is_initialized(),
         dropped=tuple((x.what, x.place) for x in map(_told, dropped)),
         groups=tuple((f"new_group({list(call.ranks)})", _place(*call.place)) for call in made),
-        sent_more=more,
+        totals=totals(),
+    )
+
+
+def totals() -> Totals:
+    """What this rank has called so far. From any thread, at any time: MPI is not asked."""
+    here, raw = existing(), mpi4py.here
+    unchecked = here is not None and not here.checked
+    groups = here.groups.copy() if unchecked else {}
+    comms = {} if raw is None or raw.checked else raw.comms.copy()
+    return Totals(
         called=tuple((key, group.sequence) for key, group in groups.items()),
-        balance=raw.balance,
+        called_of_mpi4py=tuple((key, comm.called) for key, comm in comms.items() if comm.members > 1),
+        sent_more=here.sent_more if unchecked else 0,
+        balance=0 if raw is None else raw.balance,
     )
 
 

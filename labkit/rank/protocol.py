@@ -34,6 +34,27 @@ class Stop:
 
 
 @dataclass(frozen=True)
+class Totals:
+    """What a rank has called so far: between two cells it is even over all ranks.
+
+    Where calls are not checked, `called` has how many collectives of each group it has called, and
+    `called_of_mpi4py` of each communicator; `sent_more` is how many messages more it has sent than received.
+    The `balance` of all ranks adds up to 0 where every message of mpi4py's was received as it was sent.
+    """
+
+    called: tuple[tuple[str, int], ...] = ()
+    called_of_mpi4py: tuple[tuple[str, int], ...] = ()
+    sent_more: int = 0
+    balance: int = 0
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> "Totals":
+        """The same again from what `asdict` made of it, after a journey as JSON."""
+        listed = {name: tuple(map(tuple, told[name])) for name in ("called", "called_of_mpi4py")}
+        return cls(**{**told, **listed})
+
+
+@dataclass(frozen=True)
 class State:
     """What one rank does at one moment of a cell.
 
@@ -55,11 +76,13 @@ class State:
     rests: bool = field(default=False, compare=False)  # it waits, and uses next to none of a core meanwhile
     memory: int = field(default=0, compare=False)  # resident bytes; 0 if not told
     stop: Stop | None = None  # of a rank that has stopped
+    totals: Totals = field(default=Totals(), compare=False)
 
     @classmethod
     def of(cls, told: Mapping[str, Any]) -> "State":
         """The same again from what `asdict` made of it, after a journey as JSON."""
-        return cls(**{**told, "stop": Stop(**told["stop"]) if told["stop"] else None})
+        stop = Stop(**told["stop"]) if told["stop"] else None
+        return cls(**{**told, "stop": stop, "totals": Totals.of(told["totals"])})
 
     def is_point_to_point(self) -> bool:
         return self.verb in SENDS + RECEIVES
@@ -118,25 +141,21 @@ class Left:
     """What a rank tells at the end of a cell: what it leaves, and what it has made.
 
     `dropped` are operations for which it has not waited, `groups` its calls of `new_group`: what, and where.
-    Where calls are not checked, `sent_more` is how many messages more it has sent than received, and `called`
-    how many collectives of each group it has called. The `balance` of all ranks adds up to 0 where every
-    message of mpi4py's was received as it was sent.
     """
 
     under_way: bool = False
     destroyed: bool = False
     dropped: tuple[tuple[str, str], ...] = ()
     groups: tuple[tuple[str, str], ...] = ()
-    sent_more: int = 0
-    called: tuple[tuple[str, int], ...] = ()
-    balance: int = 0
+    totals: Totals = Totals()
 
     @classmethod
     def of(cls, told: Mapping[str, Any]) -> "Left":
-        """The same again from what `asdict` made of it, after a journey as JSON."""
-        pairs = told.keys() & {"dropped", "groups", "called"}
-        listed = {name: tuple(map(tuple, told[name])) for name in pairs}
-        return cls(**{**told, **listed})
+        """The same again from what `asdict` made of it, after a journey as JSON; of nothing, nothing."""
+        if not told:
+            return cls()
+        listed = {name: tuple(map(tuple, told[name])) for name in ("dropped", "groups")}
+        return cls(**{**told, **listed, "totals": Totals.of(told["totals"])})
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from IPython import get_ipython
 
 from labkit import mpi
 from labkit.mpi.messages import slow_link
-from labkit.rank import cells, gloo_works
+from labkit.rank import cells, gloo_works, leftovers
 from labkit.rank.protocol import COMPUTING, WAITING, State
 
 _MAIN = threading.main_thread().ident
@@ -36,7 +36,7 @@ def state(rank: int) -> State:
     doing: dict[str, Any] = {"doing": WAITING, **waiting} if waiting else {"doing": COMPUTING}
     if waiting and rests:  # unless it is a GPU that works, or a message that is held back until it is due
         doing["rests"] = not torch.cuda.is_initialized() and slow_link.link is None
-    return State(rank, place=place, memory=memory, **doing)
+    return State(rank, place=place, memory=memory, totals=leftovers.totals(), **doing)
 
 
 def runs_a_cell() -> bool:

@@ -8,7 +8,7 @@ from IPython.utils.capture import capture_output
 
 from labkit import launch
 from labkit.lab.lab import Lab
-from labkit.lab.leftovers import faults, notes, uneven
+from labkit.lab.leftovers import faults, lost, notes, uneven
 from labkit.lab.outcome import CellError
 from labkit.lab.px import PxMagics
 from labkit.rank.protocol import Leftover
@@ -365,6 +365,63 @@ def test_a_collective_that_some_ranks_did_not_call_does_not_reach_the_next_cell(
         next_cells_are_right(shell, unchecked)
 
 
+ON_SOME = {
+    "the root of a broadcast": ("--targets 0", "dist.broadcast(torch.full((4,), 100.0), src=0)"),
+    "who only gives": ("--targets 1", "dist.reduce(torch.ones(3), dst=0)"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.ranks
+def test_a_collective_of_a_cell_on_some_ranks_does_not_reach_the_next_cell(unchecked, shell):
+    for name, (options, code) in ON_SOME.items():
+        with pytest.raises(CellError, match="rank . did not call all collectives that rank . called"):
+            run(shell, unchecked, code, options)
+            pytest.fail(name)
+        next_cells_are_right(shell, unchecked)
+    with pytest.raises(CellError, match="a message was sent and not received"):
+        run(shell, unchecked, "dist.send(torch.ones(1), dst=1)", "--targets 0")
+    next_cells_are_right(shell, unchecked)
+
+
+@pytest.mark.slow
+@pytest.mark.ranks
+def test_two_cells_may_make_up_a_whole(unchecked, shell, monkeypatch):
+    """Each on one rank, the first with --noblock: nothing is missing, whichever ends first."""
+    monkeypatch.setattr(Lab, "settle", None)
+    receive, send = "x = torch.zeros(1)\ndist.recv(x, src=0)", "dist.send(torch.ones(1), dst=1)"
+    broadcast = "x = torch.ones(1) - rank\ndist.broadcast(x, src=0)"
+    for rank, code, other in ((1, receive, send), (0, send, receive), (1, broadcast, broadcast)):
+        magics = PxMagics(shell, unchecked)
+        with capture_output():
+            magics.cell_px(f"--targets {rank} --noblock", f"import time\ntime.sleep(0.5)\n{code}")
+            magics.cell_px(f"--targets {1 - rank}", other)
+            magics.result()
+        assert run(shell, unchecked, "x.item()", "--targets 1") == "[rank 1] 1.0"
+    next_cells_are_right(shell, unchecked)
+
+
+OF_MPI4PY = {
+    "of buffers": ("comm.Bcast(np.ones(3), root=0)", "if rank == 0:\n    "),
+    "of objects": ("comm.bcast('mine', root=0)", "if rank == 0:\n    "),
+    "on some ranks": ("comm.bcast('mine', root=0)", ""),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.ranks
+def test_a_collective_of_mpi4py_that_some_ranks_did_not_call_does_not_reach_the_next_cell(unchecked, shell):
+    before = "from mpi4py import MPI\nimport numpy as np\ncomm = MPI.COMM_WORLD\n"
+    for name, (code, who) in OF_MPI4PY.items():
+        with pytest.raises(CellError, match="rank 1 did not call all(?s:.*)the processes, new on all ranks"):
+            run(shell, unchecked, f"{before}{who}{code}", "" if who else "--targets 0")
+            pytest.fail(name)
+        next_cells_are_right(shell, unchecked)
+        told = run(shell, unchecked, f"{before}comm.bcast(rank + 5, root=0) + comm.allreduce(rank)")
+        assert told == "[ranks 0-1] 6"
+        run(shell, unchecked, "MPI.COMM_SELF.bcast(1)", "--targets 0")  # has no other ranks
+
+
 @pytest.mark.slow
 @pytest.mark.ranks
 def test_roots_that_differ_end_in_a_verdict_though_nobody_checks(unchecked, shell):
@@ -393,6 +450,8 @@ def test_words():
     stuck = [Leftover(rank, "barrier", "", "rank 2 never called it", True) for rank in (0, 0, 1, 1)]
     assert faults(stuck) == "ranks 0-1: 2 times barrier was never waited for; rank 2 never called it"
     assert faults([ended]) == "" == notes(stuck)
+    sent = Leftover(0, "isend to rank 1", "", "nobody received it", True)
+    assert lost(1, [sent]) == "" == lost(-1, []) and lost(2, [sent]) == "a message was sent and not received"
     assert uneven({0: {"all": 3, "half": 1}, 1: {"all": 3, "half": 1}, 2: {"all": 3}}) == ""
     told = uneven({0: {"all": 3, "half": 1}, 1: {"all": 2, "half": 1}, 2: {"all": 2}})
     assert told == "ranks 1-2 did not call all collectives that rank 0 called"
