@@ -73,7 +73,7 @@ def lessons(alone: bool) -> Part:
     paths = sorted(ROOT.joinpath("notebooks").glob("*.ipynb"))
     chosen = [str(path.relative_to(ROOT)) for path in paths if (path.name[:2] in LESSONS_ALONE) == alone]
     command = (*NOTEBOOKS.command[:-1], *chosen)
-    return Part("lessons alone" if alone else "lessons", 20, command, SERVER)
+    return Part("lessons alone" if alone else "lessons", 25, command, SERVER)
 
 
 # What is stored must not depend on the processor, or on how many cores shared a sum.
@@ -90,12 +90,12 @@ AVX2 = replace(NOTEBOOKS, name="AVX2", minutes=25, environment={"ATEN_CPU_CAPABI
 ONE_THREAD = replace(NOTEBOOKS, name="one thread", minutes=25, environment={"OMP_NUM_THREADS": "1"})
 OTHER_ARITHMETICS = (PERTURBED_WEIGHTS, AVX2, ONE_THREAD)
 LAB = Part("lab", 15, pytest("tests/lab", "-m", f"ranks and {EVERYWHERE}"))
-RANKS = Part("ranks", 20, pytest(*UNIT, "--ignore=tests/lab", "-m", f"ranks and {EVERYWHERE}"))
+RANKS = Part("ranks", 25, pytest(*UNIT, "--ignore=tests/lab", "-m", f"ranks and {EVERYWHERE}"))
 TIMED = Part("timed", 5, marked("timed and not slow"))
 MPI = Part("mpi", 12, pytest("tests/mpi", "-m", EVERYWHERE))
 FAULTS = Part("faults", 10, pytest("tests/faults", "-s", "-m", EVERYWHERE))
 
-PURE = Part("pure", 10, pytest(*UNIT, "-m", f"not ranks and {EVERYWHERE}"))
+PURE = Part("pure", 15, pytest(*UNIT, "-m", f"not ranks and {EVERYWHERE}"))
 LINT = (
     Part("style", 3, ("-m", "ruff", "check")),
     Part("format", 3, ("-m", "ruff", "format", "--check")),
