@@ -56,10 +56,8 @@ def settled(lab: Mendable, outcome: Outcome) -> Outcome:
     left = leftovers.faults(here)
     if not outcome.stopped:
         unseen = _lines("" if left else uneven, leftovers.lost(sent_more, told))
-        left, done = (
-            _lines(left, unseen),
-            done or (leftovers.discarded(lab.ranks[0].backend) if unseen else ""),
-        )
+        if unseen:
+            left, done = _lines(left, unseen), done or leftovers.discarded(lab.ranks[0].backend)
         if groups and all(s.failure.name == "MismatchError" for s in outcome.said if s.failure):
             left = _lines(groups, left)
     anew = f"{ranks(destroyed)} destroyed the process group: all ranks have a new one" if destroyed else ""
