@@ -20,7 +20,7 @@ from labkit.exercises.progress_file import changed
 from labkit.lab import cell, remote
 from labkit.lab.outcome import CellError
 from labkit.launch.interrupts import interrupts_noted
-from labkit.rank.protocol import ranks
+from labkit.rank.wording import ranks
 from labkit.trace import Trace
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from labkit.exercises.describe import Answers, Arguments, Values
 from labkit.exercises.lazy_torch import torch
-from labkit.rank.protocol import ranks
+from labkit.rank.wording import ranks
 
 SHOWN = 6
 """Elements of a tensor that a sentence shows."""

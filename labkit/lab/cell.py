@@ -16,17 +16,8 @@ from labkit.lab.mending import NEW, Mendable, settled
 from labkit.lab.outcome import Outcome, gather
 from labkit.lab.remote import Reachable
 from labkit.lab.replay import replay
-from labkit.rank.protocol import (
-    ABSENT,
-    COMPUTING,
-    FINISHED,
-    RAISED,
-    WAITING,
-    Remembered,
-    State,
-    Totals,
-    ranks,
-)
+from labkit.rank.protocol import ABSENT, COMPUTING, FINISHED, RAISED, WAITING, Remembered, State, Totals
+from labkit.rank.wording import ranks
 
 LOOK_AFTER = 0.25
 """Seconds between two looks at what the ranks do; a shorter cell is never looked at."""

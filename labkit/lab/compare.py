@@ -17,7 +17,7 @@ from labkit import LabError
 from labkit.lab import remote
 from labkit.lab.display.comparison import Comparison, Part
 from labkit.lab.remote import Reachable
-from labkit.rank.protocol import ranks
+from labkit.rank.wording import ranks
 
 if TYPE_CHECKING:
     from labkit.rank.digest import Digest  # which imports torch

@@ -10,7 +10,8 @@ from IPython.core.error import StdinNotImplementedError
 
 from labkit.lab import remote
 from labkit.lab.remote import Reachable
-from labkit.rank.protocol import COMPUTING, State, Stop, ranks
+from labkit.rank.protocol import COMPUTING, State, Stop
+from labkit.rank.wording import ranks
 
 HELP = "pdb's commands go to one rank; `rank 2` turns to another, `all p x` asks all, `go` lets all go on"
 NOBODY = "nobody can type here: the ranks go on"

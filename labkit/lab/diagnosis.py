@@ -20,8 +20,8 @@ from labkit.rank.protocol import (
     STOPPED,
     WAITING,
     State,
-    ranks,
 )
+from labkit.rank.wording import ranks
 
 PATIENCE = 1.0
 """Seconds for which nothing must have moved before a verdict."""

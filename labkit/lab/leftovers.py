@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from labkit.rank.protocol import SENDS, Leftover, ranks, tells_calls
+from labkit.rank.protocol import SENDS, Leftover
+from labkit.rank.wording import ranks, tells_calls
 
 KEEP = "--keep-pending"
 """The option of %%px with which a cell may leave what it likes to the next one."""

@@ -10,7 +10,8 @@ from labkit.lab.display.said import Said
 from labkit.lab.outcome import Outcome
 from labkit.lab.remote import Reachable
 from labkit.launch.spare import Spare
-from labkit.rank.protocol import Leftover, Totals, ranks
+from labkit.rank.protocol import Leftover, Totals
+from labkit.rank.wording import ranks
 
 NEW = "all ranks are new and empty"
 """What new processes mean to the learner."""

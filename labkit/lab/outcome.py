@@ -9,7 +9,8 @@ from ipyparallel.error import RemoteError
 from labkit.lab.display import redrawn
 from labkit.lab.display.said import Failure, Said, failures
 from labkit.lab.history import History
-from labkit.rank.protocol import LEFT, Left, cut
+from labkit.rank.protocol import LEFT, Left
+from labkit.rank.wording import cut
 
 
 class CellError(Exception):

@@ -31,7 +31,7 @@ from labkit.lab.outcome import CellError, Outcome
 from labkit.lab.remote import send_cell
 from labkit.lab.targets import targets
 from labkit.launch.interrupts import interrupts_noted
-from labkit.rank.protocol import numbered
+from labkit.rank.wording import numbered
 from labkit.trace import Trace
 
 _NOT_WITH_ORDERS = (

@@ -20,7 +20,8 @@ from labkit.launch import Plan, keeper
 from labkit.launch.engines import connected
 from labkit.launch.interrupts import interrupts_held
 from labkit.launch.ranks import Rank
-from labkit.rank.protocol import Remembered, State, cut, ranks
+from labkit.rank.protocol import Remembered, State
+from labkit.rank.wording import cut, ranks
 
 CALL_DEADLINE = 30.0
 """Seconds within which idle ranks do what labkit itself asks of them."""

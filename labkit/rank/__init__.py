@@ -11,6 +11,7 @@ state            what this rank does now, seen from another thread
 displays         what cells clear, update and draw as widgets
 help             completion and help for what cells have defined
 protocol         what both sides say to each other
+wording          how ranks and cells are named, and what of a long message is told
 leftovers        what a cell leaves under way
 gloo_works       the same in gloo
 interrupts       where an interrupt lands

@@ -5,7 +5,7 @@ import os
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from labkit.rank.protocol import THE_CELL, cell_of, cut, in_the_cell
+from labkit.rank.wording import THE_CELL, cell_of, cut, in_the_cell
 
 _running = ""
 """The file that the cell which was run last is compiled as."""

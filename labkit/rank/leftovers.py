@@ -19,7 +19,8 @@ from labkit.mpi.watched import world as mpi4py
 from labkit.mpi.wire.runtime import WORLD
 from labkit.mpi.world import existing
 from labkit.rank import cells, gloo_works, world
-from labkit.rank.protocol import LEFT, WAITING, Left, Leftover, State, Totals, in_the_cell
+from labkit.rank.protocol import LEFT, WAITING, Left, Leftover, State, Totals
+from labkit.rank.wording import in_the_cell
 
 _VERBS = {"send": "isend", "recv": "irecv"}
 

@@ -1,10 +1,10 @@
-"""What both sides say to each other: what a rank does, and how ranks and cells are named. Pure."""
+"""What both sides say to each other: what a rank does, has called and leaves, as data. Pure."""
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import Any
+
+from labkit.rank.wording import ranks
 
 COMPUTING, WAITING, FINISHED, RAISED, ABSENT = "computing", "waiting", "finished", "raised", "absent"
 STOPPED = "stopped"
@@ -12,16 +12,9 @@ SENDS, RECEIVES = ("send", "isend"), ("recv", "irecv", "probe")
 ANY_TAG = -1
 LEFT = "labkit_left"
 """Where the reply to a cell has a Left, if there is anything to tell."""
-THE_CELL = "the cell"
-"""What a cell without a number is called."""
-_CELL_FILE = re.compile(r"(?<!\S)\S*/ipykernel_\d+/\d+\.py")  # where ipykernel says that a cell's code is
-_NUMBERED = re.compile(r"# (In \[\d+\])\n")
-_CALLED_AT = re.compile(rf" at (?:{THE_CELL}|In \[\d+\]), line ")
 CLEAR = ("\x1b]labkit:clear\x07\n", "\x1b]labkit:clear when more comes\x07\n")
 """Where a rank's text was cleared, without and with `wait`."""
 CLEARED, WIDGET = "application/vnd.labkit.cleared+json", "application/vnd.jupyter.widget-view+json"
-LONG_LINE, LONG_MESSAGE = 2_000, 40_000
-"""Characters that are told of a line of the user's, and of a message."""
 
 
 @dataclass(frozen=True)
@@ -199,50 +192,3 @@ class Asked:
 
     def is_collective(self) -> bool:
         return self.verb not in SENDS + RECEIVES
-
-
-def numbered(cell: str, number: int) -> str:
-    """A cell as ranks get it: a line that names it is in the place of its %%px line, the others stay.
-
-    >>> numbered("dist.barrier()", 10)
-    '# In [10]\\ndist.barrier()'
-    """
-    return f"# In [{number}]\n{cell}"
-
-
-def cell_of(code: str) -> str:
-    """The name of a cell that `numbered` has given it, "In [10]", or none."""
-    found = _NUMBERED.match(code)
-    return found[1] if found else ""
-
-
-def tells_calls(message: str) -> bool:
-    """Whether a message lists what ranks have called, and where."""
-    return _CALLED_AT.search(message) is not None
-
-
-def in_the_cell(message: str) -> str:
-    """A message that speaks of "the cell" and not of the file that ipykernel gives it."""
-    return _CELL_FILE.sub(THE_CELL, message)
-
-
-def cut(message: str) -> str:
-    """A message without the middle of what is too long to read."""
-    readable = "\n".join(_without_middle(line) for line in message.split("\n"))
-    rest = len(readable) - LONG_MESSAGE
-    return f"{readable[:LONG_MESSAGE]}\n... {rest:,} characters more" if rest > 0 else readable
-
-
-def _without_middle(line: str) -> str:
-    if len(line) <= LONG_LINE:
-        return line
-    half = LONG_LINE // 2
-    return f"{line[:half]} ... {len(line) - LONG_LINE:,} characters ... {line[-half:]}"
-
-
-def ranks(numbers: Iterable[int]) -> str:
-    """ "rank 2", "ranks 0-3", "ranks 0, 2-3"."""
-    numbers = sorted(numbers)
-    runs = [[n for _, n in run] for _, run in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])]
-    spans = [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]
-    return ("rank " if len(numbers) == 1 else "ranks ") + ", ".join(spans)

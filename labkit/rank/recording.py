@@ -14,7 +14,7 @@ from labkit.mpi.record import record
 from labkit.rank import cells
 from labkit.rank import other_backends as other_groups
 from labkit.rank.clocks import measure
-from labkit.rank.protocol import THE_CELL
+from labkit.rank.wording import THE_CELL
 from labkit.trace.records import Moment, Offset, Operation, Place, Recording
 
 

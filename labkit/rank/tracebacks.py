@@ -20,8 +20,8 @@ from IPython.core.interactiveshell import InteractiveShell
 
 import labkit
 from labkit.rank import cells
-from labkit.rank.protocol import THE_CELL, cell_of, cut, in_the_cell
 from labkit.rank.state import in_cell
+from labkit.rank.wording import THE_CELL, cell_of, cut, in_the_cell
 
 _LIBRARIES = tuple(
     str(path)

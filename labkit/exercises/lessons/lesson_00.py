@@ -16,7 +16,7 @@ from labkit.exercises.describe import (
 )
 from labkit.exercises.judge import close, numbers, show
 from labkit.exercises.lazy_torch import torch
-from labkit.rank.protocol import ranks
+from labkit.rank.wording import ranks
 
 
 def _powers(generator: torch.Generator, size: int) -> Arguments:

@@ -17,7 +17,7 @@ from labkit.exercises.lazy_torch import torch
 from labkit.exercises.lessons.all_reduce_schedule import ALL_REDUCE_SCHEDULE
 from labkit.exercises.lessons.choosing import FASTEST
 from labkit.exercises.lessons.larger_worlds import here_and_in_larger_worlds
-from labkit.rank.protocol import ranks
+from labkit.rank.wording import ranks
 
 
 def _tensors(generator: torch.Generator, size: int) -> Arguments:

@@ -17,7 +17,7 @@ from labkit.exercises.describe import (
 )
 from labkit.exercises.judge import Comparison, Mistake
 from labkit.exercises.lazy_torch import torch
-from labkit.rank.protocol import ranks
+from labkit.rank.wording import ranks
 
 NO_MESSAGES = (
     Limit("messages", lambda a: 0, "Every rank has the whole list: no message is needed."),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy
 
 from labkit.lab.display.tables import aligned
-from labkit.rank.protocol import ranks
+from labkit.rank.wording import ranks
 
 if TYPE_CHECKING:
     from labkit.rank.digest import Digest  # which imports torch

@@ -9,7 +9,8 @@ from html import escape
 from typing import Any
 
 from labkit.lab.display.said import Said, pictures, plain, settled, together
-from labkit.rank.protocol import WIDGET, in_the_cell, ranks
+from labkit.rank.protocol import WIDGET
+from labkit.rank.wording import in_the_cell, ranks
 
 # Beside each thing, for a page that trusts no styles of an output trusts these.
 _TEXT = "margin:0;white-space:pre-wrap"

@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from labkit.rank.protocol import Left, Leftover, in_the_cell, ranks
+from labkit.rank.protocol import Left, Leftover
+from labkit.rank.wording import in_the_cell, ranks
 
 
 @dataclass(frozen=True)

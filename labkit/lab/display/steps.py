@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from labkit.rank.protocol import WAITING, ranks
+from labkit.rank.protocol import WAITING
+from labkit.rank.wording import ranks
 from labkit.trace.table import Table
 
 if TYPE_CHECKING:

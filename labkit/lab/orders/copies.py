@@ -23,7 +23,8 @@ from labkit.lab.display.said import Failure, Said
 from labkit.lab.orders.board import Board, Disagreement, Name
 from labkit.lab.orders.play import Calls, Ends, Request, Waits
 from labkit.lab.remote import Reachable
-from labkit.rank.protocol import Remembered, cut
+from labkit.rank.protocol import Remembered
+from labkit.rank.wording import cut
 
 PATIENCE = 20.0
 """Seconds that a copy may compute between two calls."""

@@ -1,7 +1,5 @@
 """`labkit bench` measures everything, says on what machine, and its JSON gives its tables again."""
 
-import json
-
 import pytest
 
 from labkit.commands.__main__ import main
@@ -9,12 +7,6 @@ from labkit.commands.bench.all import BENCHMARKS, tables
 from labkit.commands.bench.machine import heading
 
 pytestmark = pytest.mark.ranks
-
-
-def measured(tmp_path, *arguments):
-    file = tmp_path / "found.json"
-    assert main(["bench", *arguments, "--json", str(file)]) == 0
-    return json.loads(file.read_text())
 
 
 def times(value):
@@ -26,9 +18,8 @@ def times(value):
 
 @pytest.mark.nightly
 @pytest.mark.timeout(500)
-def test_one_command_prints_the_whole_table(tmp_path, capsys):
-    found = measured(tmp_path, "--quick")
-    printed = capsys.readouterr().out
+def test_one_command_prints_the_whole_table(measured):
+    found, printed = measured("--quick")
     assert set(found) == {"machine", *BENCHMARKS}
     for table in tables(found).values():
         assert table in printed
@@ -40,9 +31,8 @@ def test_one_command_prints_the_whole_table(tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_one_of_them_can_be_asked_for_alone(tmp_path, capsys):
-    document = measured(tmp_path, "trace", "--rounds", "2", "--quick")
-    printed = capsys.readouterr().out
+def test_one_of_them_can_be_asked_for_alone(measured):
+    document, printed = measured("trace", "--rounds", "2", "--quick")
     assert heading(document) in printed and tables({"trace": document})[BENCHMARKS["trace"]] in printed
     assert all(min(times(row)) > 0 for row in document["rows"])
 

@@ -1,10 +1,7 @@
 """`labkit bench ranks`: what one process does for all ranks is drawn on in a line."""
 
-import json
-
 import pytest
 
-from labkit.commands.__main__ import main
 from labkit.commands.bench.machine import circumstances
 from labkit.commands.bench.ranks import COLUMNS, line, table
 
@@ -24,11 +21,9 @@ def test_a_line_goes_through_the_medians():
 
 @pytest.mark.slow
 @pytest.mark.ranks
-def test_labs_of_several_sizes_are_measured(tmp_path, capsys):
-    file = tmp_path / "found.json"
-    assert main(["bench", "ranks", "--ranks", "2,3", "--rounds", "1", "--json", str(file)]) == 0
-    document = json.loads(file.read_text())
-    assert table(document) in capsys.readouterr().out
+def test_labs_of_several_sizes_are_measured(measured):
+    document, printed = measured("ranks", "--ranks", "2,3", "--rounds", "1")
+    assert table(document) in printed
     assert [row["ranks"] for row in document["rows"]] == [2, 3]
     assert all(
         row["seconds"]["verdict"][0] > 0 and row["seconds"]["ready"][0] > 0 for row in document["rows"]

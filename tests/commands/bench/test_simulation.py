@@ -1,20 +1,15 @@
 """`labkit bench simulate`: each simulation is timed, and counted by its messages."""
 
-import json
-
 import pytest
 
-from labkit.commands.__main__ import main
 from labkit.commands.bench.simulation import cases, table
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_every_simulation_is_measured(tmp_path, capsys):
-    file = tmp_path / "found.json"
-    assert main(["bench", "simulate", "--rounds", "1", "--json", str(file)]) == 0
-    document = json.loads(file.read_text())
-    assert table(document) in capsys.readouterr().out
+def test_every_simulation_is_measured(measured):
+    document, printed = measured("simulate", "--rounds", "1")
+    assert table(document) in printed
     assert [(row["title"], row["messages"]) for row in document["rows"]] == [
         (case.title, case.messages) for case in cases()
     ]

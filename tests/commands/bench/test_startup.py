@@ -1,20 +1,15 @@
 """`labkit bench ready`: each row of the table is a ratio of what both took in the same round."""
 
-import json
-
 import pytest
 
-from labkit.commands.__main__ import main
 from labkit.commands.bench.startup import ROWS, table
 
 
 @pytest.mark.slow
 @pytest.mark.ranks
-def test_starts_restarts_and_cells_are_measured(tmp_path, capsys):
-    file = tmp_path / "found.json"
-    assert main(["bench", "ready", "--ranks", "2", "--rounds", "1", "--json", str(file)]) == 0
-    document = json.loads(file.read_text())
-    assert table(document) in capsys.readouterr().out
+def test_starts_restarts_and_cells_are_measured(measured):
+    document, printed = measured("ready", "--ranks", "2", "--rounds", "1")
+    assert table(document) in printed
     found = {row["title"]: row for row in document["rows"]}
     assert found.keys() >= {title for title, ours, _ in ROWS if ours != "spare"}
     for row in found.values():
