@@ -1,6 +1,6 @@
 """One call of one verb: what was asked, of whom, by which line; and when, if a trace was on."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 
@@ -79,6 +79,10 @@ class Call:
         """The call as its user knows it, who did not wait for it at once, with its line."""
         return f"{'i' * (self.verb in ('send', 'recv'))}{self} at {self.line}"
 
+    def agreed(self) -> tuple[object, ...]:
+        """What all ranks must agree on, of a collective."""
+        return self.verb, self.dtype, self.op, self.root, self.same
+
     def __str__(self) -> str:
         shapes = [self.shapes] if isinstance(self.shapes, torch.Size) else self.shapes
         tensors = ", ".join(f"{dtype_name(self.dtype)}{list(shape)}" for shape in shapes[:4])
@@ -95,6 +99,18 @@ class Call:
             if part
         ]
         return f"{self.verb}({', '.join(parts)})"
+
+
+def by_ranks(texts: Mapping[int, str]) -> list[str]:
+    """What each rank has called, in words: a line for all that have called the same.
+
+    >>> by_ranks({0: "barrier()", 1: "reduce()", 2: "reduce()"})
+    ['rank 0: barrier()', 'ranks 1, 2: reduce()']
+    """
+    who: dict[str, list[str]] = {}
+    for rank, text in texts.items():
+        who.setdefault(text, []).append(str(rank))
+    return [f"rank{'s' if len(ranks) > 1 else ''} {', '.join(ranks)}: {text}" for text, ranks in who.items()]
 
 
 def dtype_name(dtype: torch.dtype) -> str:

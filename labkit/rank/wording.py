@@ -8,7 +8,7 @@ THE_CELL = "the cell"
 """What a cell without a number is called."""
 _CELL_FILE = re.compile(r"(?<!\S)\S*/ipykernel_\d+/\d+\.py")  # where ipykernel says that a cell's code is
 _NUMBERED = re.compile(r"# (In \[\d+\])\n")
-_CALLED_AT = re.compile(rf" at (?:{THE_CELL}|In \[\d+\]), line ")
+_CALLS = re.compile(r"ranks? \d+(?:, \d+)*: ")
 LONG_LINE, LONG_MESSAGE = 2_000, 40_000
 """Characters that are told of a line of the user's, and of a message."""
 
@@ -29,8 +29,8 @@ def cell_of(code: str) -> str:
 
 
 def tells_calls(message: str) -> bool:
-    """Whether a message lists what ranks have called, and where."""
-    return _CALLED_AT.search(message) is not None
+    """Whether a message lists what ranks have called."""
+    return _CALLS.match(message) is not None
 
 
 def in_the_cell(message: str) -> str:

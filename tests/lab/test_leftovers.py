@@ -366,6 +366,40 @@ def test_a_collective_that_some_ranks_did_not_call_does_not_reach_the_next_cell(
         next_cells_are_right(shell, unchecked)
 
 
+DIFFERING = {
+    "in another order": (
+        "def a():\n    return dist.all_reduce(torch.ones(200_000), async_op=True)\n"
+        "def b():\n    return dist.barrier(async_op=True)\n"
+        "w = [a(), b()] if rank else [b(), a()]",
+        r"differs:\n *rank 0: barrier\(\)\n *rank 1: all_reduce\(float32\[200000\]",
+    ),
+    "one that has ended": (
+        "if rank == 0:\n    dist.broadcast(torch.ones(3), src=0)\n"
+        "else:\n    w = dist.all_reduce(torch.ones(3), async_op=True)",
+        r"rank 1: a coll.*differs:\n *rank 0: broadcast\(float32\[3\], root=0\)\n *rank 1: all_reduce",
+    ),
+    "in a group of its own": (
+        "g = dist.new_group()\nx = torch.ones(200_000)\n"
+        "w = dist.barrier(async_op=True, group=g) if rank else dist.all_reduce(x, group=g, async_op=True)",
+        r"differs:\n *rank 0: all_reduce\(float32\[200000\], op=SUM\)\n *rank 1: barrier\(\)",
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.ranks
+def test_collectives_that_differ_are_told_though_nobody_checks(unchecked, shell):
+    """At once: there is nothing to wait for."""
+    on_the_ranks(unchecked, "labkit.mpi.repair.leftovers._LONGEST", 60.0)
+    begun = time.monotonic()
+    for name, (code, says) in DIFFERING.items():
+        with pytest.raises(CellError, match=says):
+            run(shell, unchecked, code)
+            pytest.fail(name)
+        next_cells_are_right(shell, unchecked)
+    assert time.monotonic() - begun < 30
+
+
 ON_SOME = {
     "the root of a broadcast": ("--targets 0", "dist.broadcast(torch.full((4,), 100.0), src=0)"),
     "who only gives": ("--targets 1", "dist.reduce(torch.ones(3), dst=0)"),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import torch
 
+from labkit.mpi.call import by_ranks
 from labkit.mpi.errors import MismatchError
 from labkit.mpi.wire import steps
 
@@ -40,8 +41,7 @@ class Agreement:
         self, channel: Channel, call: Call, give: Sequence[int] = (), take: Sequence[int] = ()
     ) -> None:
         self.channel, self.call = channel, call
-        same = repr((call.verb, call.dtype, call.op, call.root, call.same))
-        digest = hashlib.blake2b(same.encode(), digest_size=_DIGEST).digest()
+        digest = hashlib.blake2b(repr(call.agreed()).encode(), digest_size=_DIGEST).digest()
         size = channel.comm.size
         blocks = array("q", [*give, *take]).tobytes() if give else bytes(16 * size)
         self.in_blocks = bool(give)
@@ -93,10 +93,8 @@ class Agreement:
         return not self.uneven
 
     def _refuse(self) -> NoReturn:
-        ranks: dict[str, list[str]] = {}
-        for rank, text in zip(self.call.ranks, self.texts, strict=True):
-            ranks.setdefault(bytes(text.tolist()).decode(errors="replace").rstrip(), []).append(str(rank))
-        lines = [f"rank{'s' if len(who) > 1 else ''} {', '.join(who)}: {text}" for text, who in ranks.items()]
+        texts = [bytes(text.tolist()).decode(errors="replace").rstrip() for text in self.texts]
+        lines = by_ranks(dict(zip(self.call.ranks, texts, strict=True)))
         fix = "every rank of a group makes the same calls in the same order, with equal shapes and dtypes"
         if self.uneven:
             fix = "input_split_sizes[b] of rank a must be output_split_sizes[a] of rank b"

@@ -7,13 +7,14 @@ would be matched with them, so they are told, and everything begins anew (`recov
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-from labkit.mpi.call import Call
+from labkit.mpi.call import Call, by_ranks
 from labkit.mpi.errors import CommunicationError
 from labkit.mpi.progress import UnderWay
+from labkit.mpi.record import history
 from labkit.mpi.wire.meet import Meeting, share
 from labkit.mpi.wire.runtime import MPI
 from labkit.mpi.wire.waiting import waits
@@ -22,10 +23,13 @@ if TYPE_CHECKING:
     from labkit.mpi.world import World
 
 _PATIENCE = 0.2  # seconds without a reason to wait longer
-_LONGEST = 10.0  # seconds for what all ranks have called: large tensors
+_LONGEST = 5.0  # seconds for what all ranks have called: large tensors
+_MESSAGES = ("send", "recv")
 
 Key: TypeAlias = tuple[str, str, int, tuple[int, ...], int]
 """Of an operation: group, verb, rank, its partner or the group's members, tag or number."""
+Collective: TypeAlias = tuple[str, int]
+"""Its group, and its number there."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,14 @@ class Leftover:
     fate: str
     ended: bool
     waited: bool = False
+
+
+@dataclass(frozen=True)
+class _Called:
+    """What a rank has called: `agreed` is what all must have alike, `text` the call in words."""
+
+    agreed: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -84,15 +96,16 @@ def settled(here: World) -> Meeting[list[Leftover]]:
     held = {id(wait.work) for wait in waits.copy().values()}
     deadline = time.monotonic() + _LONGEST
     of_rank = yield from share(here.rescue.comm, _facts(here, works))
+    differing = _differing((yield from share(here.rescue.comm, _called(here, works, of_rank))))
     while any(facts.open for facts in of_rank):
         yield _Moving(works)
         before, of_rank = of_rank, (yield from share(here.rescue.comm, _facts(here, works)))
         moved = before != of_rank
-        hopeful = any(_met(key, of_rank) for facts in of_rank for key in facts.open)
+        hopeful = any(_met(key, of_rank, differing) for facts in of_rank for key in facts.open)
         late = yield from share(here.rescue.comm, time.monotonic() > deadline)
         if not (moved or hopeful) or any(late):
             break
-    return [replace(_leftover(here, work, of_rank), waited=id(work) in held) for work in works]
+    return [replace(_leftover(here, work, of_rank, differing), waited=id(work) in held) for work in works]
 
 
 class _Moving:
@@ -118,11 +131,36 @@ def _key(here: World, work: UnderWay) -> Key:
     return work.group.key, call.verb, here.rank, tuple(call.ranks), call.sequence or call.tag or 0
 
 
-def _met(key: Key, of_rank: Sequence[_Facts]) -> bool:
+def _called(here: World, works: Sequence[UnderWay], of_rank: Sequence[_Facts]) -> dict[Collective, _Called]:
+    """What this rank has called, as far as it is remembered, of the collectives that any has under way."""
+    open_ = {(key[0], key[-1]) for facts in of_rank for key in facts.open if key[1] not in _MESSAGES}
+    keys = {group.named: key for key, group in {**here.abandoned, **here.groups}.items()}
+    torchs = [call for call in history.calls.copy() if type(call) is Call]  # and not mpi4py's
+    calls = [(keys.get(call.group), call) for call in torchs]
+    calls += [(work.group.key, work.call) for work in works]
+    found = {(key, c.sequence): c for key, c in calls if key is not None and c.sequence is not None}
+    return {one: _Called(repr(c.agreed()), _told(c)) for one, c in found.items() if one in open_}
+
+
+def _told(call: Call) -> str:
+    return str(call) if call.where is None else f"{call} at {call.line}"
+
+
+def _differing(of_rank: Sequence[Mapping[Collective, _Called]]) -> dict[Collective, str]:
+    """The collectives as which ranks have called something else than others: what each has called."""
+    found = {}
+    for one in dict.fromkeys(one for called in of_rank for one in called):
+        by_rank = {rank: called[one] for rank, called in enumerate(of_rank) if one in called}
+        if len({called.agreed for called in by_rank.values()}) > 1:
+            found[one] = "\n       ".join(by_ranks({rank: called.text for rank, called in by_rank.items()}))
+    return found
+
+
+def _met(key: Key, of_rank: Sequence[_Facts], differing: Mapping[Collective, str]) -> bool:
     """Whether all that it takes was called, so that it only takes its time."""
     group, verb, rank, partners, number = key
-    if verb not in ("send", "recv"):
-        return not _missing(key, of_rank)
+    if verb not in _MESSAGES:
+        return not (_missing(key, of_rank) or _held_up(key, differing))
     opposite = "recv" if verb == "send" else "send"
     return any(
         other == opposite and partner in partners and rank in theirs and (its_group, its) == (group, number)
@@ -131,12 +169,19 @@ def _met(key: Key, of_rank: Sequence[_Facts]) -> bool:
     )
 
 
+def _held_up(key: Key, differing: Mapping[Collective, str]) -> bool:
+    """Whether that collective, or an earlier one of its group, differs."""
+    return any(group == key[0] and number <= key[-1] for group, number in differing)
+
+
 def _missing(key: Key, of_rank: Sequence[_Facts]) -> list[int]:
     group, _, _, members, number = key
     return [rank for rank in members if not of_rank[rank].goes_on(group, number)]
 
 
-def _leftover(here: World, work: UnderWay, of_rank: Sequence[_Facts]) -> Leftover:
+def _leftover(
+    here: World, work: UnderWay, of_rank: Sequence[_Facts], differing: Mapping[Collective, str]
+) -> Leftover:
     call, key = work.call, _key(here, work)
     work.seen = True
     if (error := work.error) is not None:
@@ -153,6 +198,8 @@ def _leftover(here: World, work: UnderWay, of_rank: Sequence[_Facts]) -> Leftove
         called = all(of_rank[rank].called.get(key[0], 0) >= key[-1] for rank in missing)
         did = "gave it up" if called else "never called it"
         fate = f"rank{'s' if len(missing) > 1 else ''} {', '.join(map(str, missing))} {did}"
+    elif _held_up(key, differing):
+        fate = differing.get((key[0], key[-1]), "an earlier one of its group differs")
     else:
         fate = f"it did not end within {_LONGEST:g} s"
     return Leftover(call, fate, ended=False)

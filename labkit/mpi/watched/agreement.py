@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
+from labkit.mpi.call import by_ranks
 from labkit.mpi.errors import MismatchError
 from labkit.mpi.watched.operation import SPINS
 from labkit.mpi.wire.runtime import MPI
@@ -72,14 +73,13 @@ class Agreements:
         return False
 
     def _refusal(self, operation: Collective) -> MismatchError:
-        ranks: dict[str, list[str]] = {}
-        for place, rank in enumerate(operation.comm.ranks):
-            text = bytes(self.texts[place * _TEXT : (place + 1) * _TEXT]).decode(errors="replace").rstrip()
-            ranks.setdefault(text, []).append(str(rank))
-        lines = [f"rank{'s' if len(who) > 1 else ''} {', '.join(who)}: {text}" for text, who in ranks.items()]
+        texts = {
+            rank: bytes(self.texts[place * _TEXT : (place + 1) * _TEXT]).decode(errors="replace").rstrip()
+            for place, rank in enumerate(operation.comm.ranks)
+        }
         return MismatchError(
             f"{operation} on {operation.comm.key}",
-            "\n       ".join(lines),
+            "\n       ".join(by_ranks(texts)),
             "every rank of a communicator makes the same calls in the same order, with equal arguments",
         )
 
