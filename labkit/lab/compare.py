@@ -76,11 +76,12 @@ def _require_a_name(name: str) -> None:
     """Anything else would be run on the ranks, and may have an effect or never end."""
     try:
         tree = ast.parse(name, mode="eval")
-    except SyntaxError:
+    except (SyntaxError, TypeError, ValueError):
         tree = None
     if tree is None or not all(isinstance(node, _NAME + _INDEX) for node in ast.walk(tree)):
         fix = 'give a name as in a cell, such as "model" or "model[0].weight"'
-        raise LabError(f"to compare {name!r}", "this is no name", fix)
+        what = repr(name) if isinstance(name, str) else f"a {type(name).__name__} of the notebook's"
+        raise LabError(f"to compare {what}", "this is no name", fix)
 
 
 def _require_comparable(name: str, part: Part) -> None:

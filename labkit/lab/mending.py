@@ -15,6 +15,8 @@ from labkit.rank.wording import ranks
 
 NEW = "all ranks are new and empty"
 """What new processes mean to the learner."""
+_ANSWER_WITHIN = 10.0
+"""Seconds in which idle ranks tell what they have called, on a machine that does other work too."""
 
 
 class Mendable(Reachable, Protocol):
@@ -47,11 +49,11 @@ def settled(lab: Mendable, outcome: Outcome) -> Outcome:
     destroyed = [s.rank for s in outcome.said if s.left.destroyed]
     try:
         told = lab.settle(bool(outcome.stopped or groups or uneven or sent_more), bool(destroyed))
+        done = _discarded(lab, [x for x in told if x.discarded])
     except LabError as error:
         lab.require_alive()
         lab.restart()
         return replace(outcome, after=f"{error.found}: {NEW}")
-    done = _discarded(lab, [x for x in told if x.discarded])
     # Who was cut short could not go on to wait; who raised has told what failed.
     here = [x for x in told if x.rank not in halted and (x.discarded or x.rank not in raised)]
     left = leftovers.faults(here)
@@ -72,7 +74,8 @@ def _totals(lab: Mendable, said: Sequence[Said]) -> dict[int, Totals]:
     totals = {s.rank: s.left.totals for s in said}
     others = [r.rank for r in lab.ranks if r.rank not in totals]
     if any(of != Totals() for of in totals.values()) and not lab.client.outstanding:
-        totals |= {rank: state.totals for rank, state in remote.ask_states(lab, others).items()}
+        told = remote.ask_states(lab, others, _ANSWER_WITHIN)
+        totals |= {rank: state.totals for rank, state in told.items()}
     return totals
 
 

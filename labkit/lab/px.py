@@ -152,7 +152,7 @@ class PxMagics(ParallelMagics):
         return self.cell_px.parser
 
     def result(self, line: str = "") -> None:
-        """%pxresult: wait for the last cell sent with --noblock and show its outcome."""
+        """%pxresult: wait for the last cell to end, if it was sent with --noblock, and show its outcome."""
         if self.last_result is None:
             raise LabError("%pxresult", "these ranks have run no cell yet", "send one: %%px --noblock")
         self._sent = [sent for sent in self._sent if sent is not self.last_result]
@@ -184,16 +184,13 @@ class PxMagics(ParallelMagics):
     @contextmanager
     def _post_mortem(self) -> Iterator[None]:
         """Ranks stop in pdb where their cell raises an error."""
-
-        def wanted(yes: bool) -> None:
-            remote.call(self.lab, "rank.debugger.post_mortem", yes, asked="%%px --pdb")
-
-        wanted(True)
+        name = "rank.debugger.post_mortem"
         try:
+            remote.call(self.lab, name, True, asked="%%px --pdb")
             yield
         finally:
-            if self.lab.is_running():
-                wanted(False)
+            if self.lab.is_running():  # who is busy, as the call may have found, does it before its next cell
+                remote.send(self.lab, name, False)
 
     def _end_earlier(self) -> None:
         """Follow to its end what the same ranks run first, sent with --noblock; what it leaves is told."""

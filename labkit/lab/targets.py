@@ -9,7 +9,7 @@ from labkit import LabError
 def targets(text: str, world_size: int) -> list[int]:
     """The ranks that a text names: all, one, several, or a slice. Else LabError.
 
-    >>> targets("1:", 4), targets("0,-1", 4), targets("all", 4)
+    >>> targets("1:", 4), targets("0,-1,0", 4), targets("all", 4)
     ([1, 2, 3], [0, 3], [0, 1, 2, 3])
     """
     everyone = range(world_size)
@@ -21,7 +21,8 @@ def targets(text: str, world_size: int) -> list[int]:
             found = list(everyone[slice(*(int(bound) if bound else None for bound in part.groups()))])
         else:
             named = ast.literal_eval(text.strip())
-            found = [everyone[rank] for rank in (named if isinstance(named, tuple | list) else [named])]
+            several = named if isinstance(named, tuple | list) else [named]
+            found = list(dict.fromkeys(everyone[rank] for rank in several))
     except (ValueError, SyntaxError, TypeError, IndexError):
         found = []
     if not found:

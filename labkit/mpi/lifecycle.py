@@ -70,8 +70,9 @@ class Lifecycle(Identity):
         """
         with progress:
             if isinstance(work, Receive):
-                if work.message in self.data.flying:
-                    self.data.cancel(work.message)
+                taken_back = work.message in self.data.flying and self.data.cancel(work.message)
+                if taken_back and not self.world.checked:
+                    self.world.sent_more += 1  # it was counted as received
             else:
                 work.call.locate()
                 self.tainted = self.tainted or work.call

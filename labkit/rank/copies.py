@@ -42,7 +42,7 @@ def serve(address: str, key: bytes, source: str) -> None:
     """Fork a copy of this rank whenever the notebook asks for one, which runs the cell; until it hangs up."""
     rank, copy = dist.get_rank(), 0
     with Client(address, "AF_UNIX", authkey=key) as notebook:
-        notebook.send(("rank", rank))
+        notebook.send(rank)
         try:
             while notebook.recv() == "copy":
                 copy = _fork(address, key, source, rank)
@@ -68,7 +68,7 @@ def _fork(address: str, key: bytes, source: str, rank: int) -> int:
         end_with(own)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         with Client(address, "AF_UNIX", authkey=key) as notebook:
-            notebook.send(("copy", rank))
+            notebook.send(rank)
             late = notebook.recv()
             player = _Player(notebook, late)
             _leave_mpi(player, rank)
@@ -161,6 +161,12 @@ def _leave_mpi(player: _Player, rank: int) -> None:
     for key, group in here.groups.items():
         group.data, group.side = (Channel(cast("MPI.Intracomm", c)) for c in comms(group.ranks, key))
     Comm.__getattribute__ = _refuse_mpi4py  # type: ignore[method-assign, assignment]
+    sys.breakpointhook = _refuse_to_stop
+
+
+def _refuse_to_stop(*args: Any, **kwargs: Any) -> NoReturn:
+    found = "nobody can answer pdb in a copy of a rank"
+    raise LabError("breakpoint() in %%px --orders", found, "leave one of them out")
 
 
 def _refuse_mpi4py(comm: Comm, name: str) -> NoReturn:

@@ -11,7 +11,7 @@ from IPython import get_ipython
 
 from labkit import LabError
 from labkit.mpi.messages import slow_link
-from labkit.rank import digest, leftovers, recording, world
+from labkit.rank import debugger, digest, leftovers, recording, world
 from labkit.rank.clocks import measure
 from labkit.rank.digest import Digest
 from labkit.rank.protocol import Leftover
@@ -41,8 +41,12 @@ def answer(name: str, *arguments: Any) -> Any:
 
 
 def clean() -> None:
-    """Forget what cells defined and set, and seed again: the namespace is as after a start."""
+    """Forget what cells defined, and what was set by them or for them, and seed again: as after a start.
+
+    That is the namespace, torch's defaults, a recording, a slow network, and pdb after errors.
+    """
     recording.off()
+    debugger.post_mortem(False)
     slow_link.limit(inf, 0.0)
     shell = get_ipython()
     shell.reset(new_session=False)

@@ -114,7 +114,10 @@ def _waiting_in_c10d(inner: list[FrameType]) -> dict | None:
     if group is None or dist.get_backend(group) == "mpi":  # which would have told: it has not come to wait
         return None
     if verb in ("send", "recv"):
-        peer = names.get("dst" if verb == "send" else "src")
+        name = "dst" if verb == "send" else "src"
+        peer, in_group = names.get(name), names.get(f"group_{name}")
+        if peer is None and in_group is not None:
+            peer = dist.get_global_rank(group, in_group)
         return {"verb": verb, "peers": () if peer is None else (peer,), "tag": names.get("tag", 0)}
     return _collective(verb, group)
 

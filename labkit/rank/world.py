@@ -4,6 +4,7 @@ import os
 import random
 import socket
 from datetime import timedelta
+from functools import cache
 
 import numpy
 import psutil
@@ -76,8 +77,16 @@ def device() -> torch.device:
     asked = os.environ.get("LABKIT_DEVICE", "auto")
     if asked == "cpu" or not torch.cuda.is_available():
         return torch.device("cpu")
-    local = WORLD.Split_type(MPI.COMM_TYPE_SHARED).rank
-    return torch.device("cuda", local % torch.cuda.device_count())
+    return torch.device("cuda", _number_on_host() % torch.cuda.device_count())
+
+
+@cache
+def _number_on_host() -> int:
+    """This rank's among those of its host. Collective at its first call, which is at the start."""
+    host = WORLD.Split_type(MPI.COMM_TYPE_SHARED)
+    number = host.rank
+    host.Free()
+    return number
 
 
 def use_own_gpu() -> None:

@@ -21,6 +21,10 @@ WRONG = {
         "comm.Recv(x, source=1 - me)\ncomm.Send(x, dest=1 - me)",
         "each waits for another.*rank 0 in recv from rank 1, line 2",
     ),
+    "each receives first, to replace what it sends": (
+        "comm.Sendrecv_replace(x, 1 - me, sendtag=1, source=1 - me, recvtag=2)",
+        "each waits for another.*rank 0 in recv from rank 1 with tag 2, line 2(?!.*Exception)",
+    ),
     "each sends much first": (
         _BIG + "comm.Send(big, 1 - me)\ncomm.Recv(big, 1 - me)",
         "each waits for another.*rank 0 in send to rank 1, line 3.*rank 1 in send to rank 0, line 3",
@@ -99,6 +103,23 @@ WRONG = {
     "a message that is too long": (
         "if me == 0:\n    comm.Send(x, 1)\nelse:\n    comm.Recv(np.zeros(2), 0)",
         "rank 1: TruncatedError: the message from rank 0 is longer than the buffer of 2 float64.*line 5",
+    ),
+    "a message that is too long for an Irecv that is never waited for": (
+        "if me == 0:\n    comm.Send(x, 1)\nelse:\n    r = comm.Irecv(np.zeros(2), 0)",
+        "rank 1: irecv from rank 0 was never waited for; the message.*longer than.*2 float64.*line 5",
+    ),
+    "an object that is too long for irecv": (
+        "if me == 0:\n    comm.send('long' * 10**5, 1)\nelse:\n    r = comm.irecv(source=0)",
+        "rank 1: irecv from rank 0 was never waited for; the message from rank 0 is longer than.*line 5",
+    ),
+    "a message that is too long for one Irecv of several": (
+        "if me == 0:\n    comm.Send(x, 1)\nelse:\n"
+        "    MPI.Request.Waitall([comm.Irecv(np.zeros(2), 0), comm.Irecv(x, 0, tag=7)])",
+        "rank 1: .*MPI_Status.*line 5.*rank 1: irecv from rank 0 with tag 7 was never waited for",
+    ),
+    "another operator in Iallreduce, which is never waited for": (
+        "r = comm.Iallreduce(x, np.zeros(4), op=MPI.SUM if me else MPI.MAX)",
+        r"never waited for differs.*rank 0: Iallreduce\(float64\[4\], op=MAX\).*line 2\s+rank 1.*op=SUM",
     ),
     "another size in Allreduce": (
         "comm.Allreduce(np.zeros(2 + me), np.zeros(2 + me))",
@@ -220,6 +241,15 @@ RIGHT = {
         _BIG + "comm.Sendrecv(big, 1 - me, recvbuf=np.zeros(4 * 10**6), source=1 - me)"
     ),
     "sendrecv": "assert comm.sendrecv(me, 1 - me, source=1 - me) == 1 - me",
+    "Sendrecv_replace of a column": (
+        "column = MPI.DOUBLE.Create_vector(4, 1, 4).Commit()\nmatrix = np.zeros((4, 4)) + me\n"
+        "comm.Sendrecv_replace([matrix, 1, column], 1 - me, source=1 - me)\n"
+        "assert (matrix[:, 0] == 1 - me).all() and (matrix[:, 1:] == me).all()"
+    ),
+    "Sendrecv_replace along a line": (
+        "x[:] = me\nup = MPI.PROC_NULL if me else 1\ndown = 0 if me else MPI.PROC_NULL\n"
+        "comm.Sendrecv_replace(x, up, source=down)\nassert (x == 0).all()"
+    ),
     "Sendrecv_replace": ("x[:] = me\ncomm.Sendrecv_replace(x, 1 - me, source=1 - me)\nassert x[0] == 1 - me"),
     "isend and irecv": (
         "a, b = comm.isend(me, 1 - me), comm.irecv(source=1 - me)\na.wait()\nassert b.wait() == 1 - me"

@@ -93,7 +93,7 @@ def test_optimisers_are_compared_with_their_state(world, define):
     assert [p.name for p in world.compare("opt").parts if not p.equal] == ["param_groups[0].lr"]
 
 
-@pytest.mark.parametrize("name", ["print('x')", "x = 1", "1 +", "dist.barrier()"])
+@pytest.mark.parametrize("name", ["print('x')", "x = 1", "1 +", "dist.barrier()", "\0", 3, len])
 def test_only_names(world, name):
     with pytest.raises(LabError, match="this is no name"):
         world.compare(name)

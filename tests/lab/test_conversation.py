@@ -12,11 +12,12 @@ import pytest
 from IPython.utils.capture import capture_output
 from jupyter_client.manager import start_new_kernel
 
+from labkit import LabError
 from labkit.lab import remote
 from labkit.lab.outcome import CellError
 from labkit.lab.px import PxMagics
 from labkit.launch import processes
-from tests.waiting import is_stopped, until, until_ranks, waits
+from tests.waiting import WITHIN, is_stopped, lasting, until, until_ranks, waits
 
 HELP = "pdb's commands go to one rank; `rank 2` turns to another, `all p x` asks all, `go` lets all go on"
 
@@ -125,6 +126,20 @@ def test_where_a_cell_fails_its_variables_can_be_asked_for(session):
     assert "[rank 1] line 4: ratio(1, rank - 1)" in transcript
     assert "rank 1 raised an error" in str(error) and "ZeroDivisionError" not in transcript
     assert session("1 / rank", line="", ranks=2)[0] == "", "without --pdb nobody stops"
+
+
+def test_no_rank_stops_at_errors_after_a_cell_with_pdb_that_a_busy_one_prevented(
+    labs, shell, monkeypatch, tmp_path
+):
+    lab, end = labs(2), tmp_path / "end"
+    busy = lab[1].execute(lasting(end), block=False)
+    monkeypatch.setattr(remote, "CALL_DEADLINE", 0.5)
+    with pytest.raises(LabError, match="rank 1 did not answer(?s:.*)busy"):
+        PxMagics(shell, lab).cell_px("--pdb --targets 0", "1 / 0")
+    end.touch()
+    busy.get(WITHIN)
+    lab[:].execute("from labkit.rank import debugger\nasked = debugger._after_errors", block=True)
+    assert lab[:]["asked"] == [False, False]
 
 
 def test_stepping_stays_in_the_learners_code(session):

@@ -329,6 +329,10 @@ def test_a_send_that_ended_without_a_receive_does_not_reach_the_next_cell(unchec
     with pytest.raises(CellError, match="a message was sent and not received\n.*discarded on all ranks"):
         run(shell, unchecked, "if rank == 0:\n    dist.send(torch.full((4,), 9.0), dst=1)")
     next_cells_are_right(shell, unchecked)
+    given_up = "dist.irecv(torch.ones(1), src=0, tag=5).wait(__import__('datetime').timedelta(seconds=0.1))"
+    with pytest.raises(CellError, match="DeadlineError(?s:.*)a message was sent and not received"):
+        run(shell, unchecked, f"dist.send(torch.full((4,), 9.0), 1) if rank == 0 else {given_up}")
+    next_cells_are_right(shell, unchecked)
     with pytest.raises(CellError, match="ZeroDivisionError(?s:.*)2 messages were sent and not received"):
         run(shell, unchecked, "dist.send(torch.full((4,), 9.0), dst=1 - rank)\n1 / 0")
     next_cells_are_right(shell, unchecked)

@@ -281,6 +281,23 @@ def test_a_busy_rank_gives_no_trace_and_records_nothing_later(labs, monkeypatch,
     assert [e.verb for e in traced(lab, "dist.barrier()").events if e.verb != COMPUTE] == ["barrier"] * 2
 
 
+def test_a_rank_that_comes_too_late_to_compare_clocks_is_no_obstacle_later(labs, monkeypatch, tmp_path):
+    lab, end = labs(3), tmp_path / "end"
+    deadline = "from labkit.rank import clocks\nclocks.DEADLINE, before = {}, clocks.DEADLINE"
+    lab[:].execute(deadline.format(0.3), block=True)
+    monkeypatch.setattr("labkit.lab.remote.CALL_DEADLINE", 2.0)
+    with pytest.raises(LabError, match="busy"):
+        with lab.trace():
+            busy = lab[2].execute(lasting(end), block=False)
+    end.touch()
+    busy.get(WITHIN)
+    monkeypatch.undo()
+    lab[:].execute(deadline.format("before"), block=True)
+    for _ in range(2):
+        trace = traced(lab, "dist.barrier()")
+        assert [e.verb for e in trace.events if e.verb != COMPUTE] == ["barrier"] * 3
+
+
 FORK = """
 import os
 pid = os.fork()

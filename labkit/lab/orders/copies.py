@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection, Listener, wait
 from pathlib import Path
 from typing import Any
@@ -54,25 +55,40 @@ class Troupe:
 
     def __init__(self, listener: Listener, answers: ipp.AsyncResult, lab: Reachable) -> None:
         self._listener, self._answers, self._lab = listener, answers, lab
-        self.ranks = {rank: connection for connection, (kind, rank) in self._arrivals()}
+        with self._heard():
+            self.ranks = dict(self._arrivals())
 
     @contextmanager
     def copies(self, late: bool = False) -> Iterator[Copies]:
         """One copy of each rank, about to run the cell; ended and gone at the end of the block."""
-        for connection in self.ranks.values():
-            connection.send("copy")
-        lines = {rank: connection for connection, (kind, rank) in self._arrivals()}
+        lines: dict[int, Connection] = {}
         try:
-            for line in lines.values():
-                line.send(late)
+            with self._heard():
+                for connection in self.ranks.values():
+                    connection.send("copy")
+                for rank, line in self._arrivals():
+                    lines[rank] = line
+                for line in lines.values():
+                    line.send(late)
             yield Copies(self, lines, late)
         finally:
             for connection in self.ranks.values():
                 with suppress(OSError, EOFError):  # of a rank that has died, as the lab will say
                     connection.send("over")
-                    connection.recv()
+                    if connection.poll(remote.CALL_DEADLINE):
+                        connection.recv()
             for line in lines.values():
                 line.close()
+
+    @contextmanager
+    def _heard(self) -> Iterator[None]:
+        """LabError where a rank or its copy hangs up before the cell has begun."""
+        try:
+            yield
+        except (EOFError, OSError, AuthenticationError):
+            self.require_alive()
+            found = "a copy of a rank ended before it had begun: is there memory for as many again?"
+            raise LabError("%%px --orders", found, "free some, or start fewer ranks") from None
 
     def require_alive(self) -> None:
         """LabError if a rank has died, or does not hear any more."""
@@ -80,17 +96,22 @@ class Troupe:
         if self._answers.done():
             self._answers.get()
 
-    def _arrivals(self) -> Iterator[tuple[Connection, tuple[str, int]]]:
-        """As many connections as there are ranks."""
+    def _arrivals(self) -> Iterator[tuple[int, Connection]]:
+        """As many connections as there are ranks, each with its rank's number."""
         end = time.monotonic() + remote.CALL_DEADLINE * remote.crowded()
         for _ in self._lab.ranks:
-            while not wait([self._listener._listener._socket], LOOK_AFTER):  # type: ignore[attr-defined]
-                self.require_alive()
-                if time.monotonic() > end:
-                    found = "not every rank has made a copy of itself: is there memory for as many again?"
-                    raise LabError("%%px --orders", found, "free some, or start fewer ranks")
+            self._await(self._listener._listener._socket, end)  # type: ignore[attr-defined]
             connection = self._listener.accept()
-            yield connection, connection.recv()
+            self._await(connection, end)
+            yield connection.recv(), connection
+
+    def _await(self, source: Any, end: float) -> None:
+        """Until there is something to read from it."""
+        while not wait([source], LOOK_AFTER):
+            self.require_alive()
+            if time.monotonic() > end:
+                found = "not every rank has made a copy of itself: is there memory for as many again?"
+                raise LabError("%%px --orders", found, "free some, or start fewer ranks")
 
 
 @contextmanager
@@ -149,10 +170,10 @@ class Copies:
     def go_on(self, rank: int, name: Name, board: Board) -> None:
         """Answer a rank that waits, or looks."""
         if not board.is_over(name, buffered=True):
-            self.lines[rank].send(("not yet",))
+            self._send(rank, ("not yet",))
             return
         others = board.together(name).items() if board[name].is_collective() else self._message(name, board)
-        self.lines[rank].send(("over", {other: self.given[call] for other, call in others}))
+        self._send(rank, ("over", {other: self.given[call] for other, call in others}))
 
     def _message(self, name: Name, board: Board) -> list[tuple[int, Name]]:
         met = board.met.get(name) if board[name].verb == "recv" else None
@@ -160,25 +181,36 @@ class Copies:
 
     def refuse(self, rank: int, why: Disagreement) -> None:
         """Let the call of a rank that waits end with an error."""
-        self.lines[rank].send(("refused", "; ".join(why.told)))
+        self._send(rank, ("refused", "; ".join(why.told)))
 
     def leave(self, rank: int) -> Copied:
         """End a copy that waits for ever; what it has called."""
-        self.lines[rank].send("end")
+        self._send(rank, "end")
         return Copied(self._receive(rank), Said(rank, done=False))
 
     def _change(self, rank: int, changes: dict[int, bytes]) -> None:
         if self.late:
             self.given |= {(rank, number): message for number, message in changes.items()}
 
+    def _send(self, rank: int, answer: Any) -> None:
+        with self._seen_to_end(rank):
+            self.lines[rank].send(answer)
+
     def _receive(self, rank: int) -> Any:
-        end = time.monotonic() + PATIENCE * remote.crowded()
-        try:
+        seconds = PATIENCE * remote.crowded()
+        end = time.monotonic() + seconds
+        with self._seen_to_end(rank):
             while not self.lines[rank].poll(LOOK_AFTER):
                 self.troupe.require_alive()
                 if time.monotonic() > end:
-                    raise Silent(rank, f"computed for {PATIENCE:g} s without a call")
+                    raise Silent(rank, f"computed for {seconds:.0f} s without a call")
             return self.lines[rank].recv()
+
+    @contextmanager
+    def _seen_to_end(self, rank: int) -> Iterator[None]:
+        """Silent where the copy has ended."""
+        try:
+            yield
         except (EOFError, ConnectionError):
             self.troupe.require_alive()
             raise Silent(rank, "ended its process") from None

@@ -25,6 +25,14 @@ Kept: TypeAlias = tuple[int, int, int, CodeType, int]
 """What is kept of a message that is over: its partner, tag, kind, and the line."""
 
 
+def has_ended(request: MPI.Request) -> bool | MPI.Exception:
+    """Whether a request has, which whoever waits for it can still find; its error if it has failed."""
+    try:
+        return _GET_STATUS(request)
+    except MPI.Exception as error:
+        return error
+
+
 class Letter(Operation):
     """A message as one side sees it. `peer` and `tag` are as asked, and when it has come, as they were.
 
@@ -71,7 +79,7 @@ class Letter(Operation):
 
     def is_over(self) -> bool:
         if self.nonblocking and self.request is not None:
-            return _GET_STATUS(self.request)
+            return has_ended(self.request) is True
         return super().is_over()
 
     def weight(self, source: int, target: int) -> int:
@@ -132,12 +140,13 @@ class Receive(Letter):
         if error.Get_error_class() != MPI.ERR_TRUNCATE:
             return error
         truncated = TruncatedError(MPI.ERR_TRUNCATE)
-        _, count = contents.content(self.buffer) if self.kind != OBJECT else (0, 32_768)
         source = f"rank {self.ranks[0]}" if len(self.ranks) == 1 else "any rank"
-        truncated.told = (
-            f"the message from {source} is longer than the buffer of {count} {contents.name(self.kind)}; "
-            "receive into one as large as what is sent"
-        )
+        buffer, fix = "buffer that irecv makes", "use recv, or give irecv a larger one"
+        if self.kind != OBJECT:
+            _, count = contents.content(self.buffer)
+            buffer = f"buffer of {count} {contents.name(self.kind)}"
+            fix = "receive into one as large as what is sent"
+        truncated.told = f"the message from {source} is longer than the {buffer}; {fix}"
         return truncated
 
     def finish(self) -> None:
@@ -155,8 +164,11 @@ class Receive(Letter):
         """Take it back: the message stays for the next receive."""
         super().give_up()
         if self.request:
-            self.request.Cancel()
-            _WAIT(self.request)
+            try:
+                self.request.Cancel()
+                _WAIT(self.request)
+            except MPI.Exception:  # it has come, and was too long
+                pass
         self.error = RuntimeError("it was given up")
         self.finish()
 

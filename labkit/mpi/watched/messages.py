@@ -12,6 +12,7 @@ from labkit.mpi.watched.probes import Probes
 from labkit.mpi.watched.receives import ANY_SOURCE, ANY_TAG, NOBODY, Receives
 from labkit.mpi.watched.requests import Prequest
 from labkit.mpi.watched.sends import Sends, pickled
+from labkit.mpi.watched.world import Watched
 from labkit.mpi.wire.runtime import MPI
 
 _P = MPI.Intracomm
@@ -50,16 +51,16 @@ class Messages(Sends, Receives, Probes):
         recvtag: int = ANY_TAG,
         status: MPI.Status | None = None,
     ) -> None:
-        kind = contents.kind(buf)
-        send = Send(self, dest, sendtag, kind, _getframe(1))
-        receive = Receive(self, source, recvtag, kind, _getframe(1))
-        send.buffer = receive.buffer = buf
-        receive.status = MPI.Status() if status is None else status
-        receive.request = _P.Isendrecv_replace(self, buf, dest, sendtag, source, recvtag)
-        self.posted(send)
-        self.taken.append(receive)
+        # MPI's own cannot be taken back where it is interrupted.
+        kind, copy = contents.kind(buf), None if dest == NOBODY else [_copied(buf, self.world), MPI.BYTE]
+        receive = self._receive(buf, source, recvtag, status, _getframe(1))
+        try:
+            send = self._isend(_P.Isend, copy, dest, sendtag, kind).operation
+        except BaseException:
+            receive.give_up()
+            raise
         receive.wait()
-        send.finish()
+        send.wait()
 
     def sendrecv(
         self: Any,
@@ -103,3 +104,13 @@ class Messages(Sends, Receives, Probes):
             return receive
 
         return Prequest.of(_P.Recv_init(self, buf, source, tag), again, buf)
+
+
+def _copied(buf: Any, world: Watched) -> bytearray:
+    """What MPI would send of a buffer, whatever its type: sent to this very rank."""
+    sent = world.control.Isend(buf, world.rank)
+    message = world.control.Mprobe(world.rank, status=(status := MPI.Status()))
+    copy = bytearray(status.Get_count(MPI.BYTE))
+    message.Recv([copy, MPI.BYTE])
+    sent.Wait()
+    return copy

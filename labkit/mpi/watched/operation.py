@@ -65,18 +65,19 @@ class Operation(Call):
         raise NotImplementedError
 
     def ended(self) -> bool:
-        """The same where an error is kept for whoever asks for it."""
+        """Move it on, for good: whether it has ended well. Its error is kept where all such are."""
         if not self.done:
             try:
                 self.poll()
             except Exception as error:
                 self.error = error
                 self.finish()
+                self.comm.world.failed.append(self)
         return self.done and self.error is None
 
     def is_over(self) -> bool:
-        """Whether it has ended, which whoever waits for it can still find."""
-        return self.ended()
+        """Whether it has ended well. Whoever waits for it can still find that, or its error."""
+        return self.error is None and self.ended()
 
     def finish(self) -> None:
         self.done = True

@@ -70,6 +70,7 @@ def _settled(here: Watched) -> Meeting[list[Left]]:
         comm.sent.clear()
         comm.taken.clear()
     here.flying.clear()
+    here.failed.clear()
     here.balance = 0
     return left
 
@@ -96,13 +97,11 @@ class _Moving:
 
 
 def _failed(here: Watched) -> Iterator[Left]:
-    """Collectives that differed, and whose error nobody has seen."""
-    for one in list(here.flying):
-        if one.error is not None and not one.done:
-            one.finish()
-            if not one.given_up:
-                found = one.error.found if isinstance(one.error, CommunicationError) else str(one.error)
-                yield Left(one, found, False, False)
+    """What went wrong, with an error that nobody has seen."""
+    for one in here.failed:
+        if not one.given_up:
+            found = one.error.found if isinstance(one.error, CommunicationError) else str(one.error)
+            yield Left(one, found, False, False)
 
 
 def _fate(one: Operation, called: Sequence[dict[str, int]]) -> str:

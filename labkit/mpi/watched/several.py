@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from labkit.mpi.watched.letters import has_ended
 from labkit.mpi.watched.operation import Operation
-from labkit.mpi.wire.runtime import MPI
 
-_GET_STATUS = MPI.Request.Get_status
 _LOOK_EVERY = 100  # tests
 
 
@@ -22,7 +21,7 @@ class Several(Operation):
         self.looks += 1
         if self.looks % _LOOK_EVERY == 0:
             left = (one for one in self.operations if not one.done)
-            waits = (one for one in left if one.request is None or not _GET_STATUS(one.request))
+            waits = (one for one in left if one.request is None or has_ended(one.request) is False)
             self.now = next(waits, self.operations[-1])
 
     def first(self) -> Operation:

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 
 class Watched:
-    """`flying` holds what was begun and has not ended, `busy` the communicators whose calls wait for others'.
+    """`flying` holds what was begun and has not ended, `failed` what has with an error that nobody has seen,
+    `busy` the communicators whose calls wait for others'.
 
     `balance` adds a number for each message that was sent and takes it away for each received one: over all
     ranks the sum is 0 where every message was received, as what it was sent.
@@ -26,6 +27,7 @@ class Watched:
         self.before_abort = before_abort
         self.comms: dict[str, Comm] = {}
         self.flying: dict[Operation, None] = {}
+        self.failed: list[Operation] = []
         self.busy: dict[str, Comm] = {}
         self.balance = 0
 
@@ -37,10 +39,10 @@ class Watched:
     def pending(self) -> bool:
         """Whether anything is under way, or has failed unseen. What has ended can still be waited for."""
         self.move()
-        return not all([operation.is_over() for operation in list(self.flying)])
+        return not all([operation.is_over() for operation in list(self.flying)]) or bool(self.failed)
 
     def ended(self) -> bool:
-        """The same for good: whether all has ended, and let go of what has."""
+        """Move all on, and let go of what has ended: whether all has, and well."""
         self.move()
         return all([operation.ended() for operation in list(self.flying)])
 
