@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from random import Random
 
+from . import mpi4py_programs as of_mpi4py
 from .table import ACTIVITIES as OF_TWO
 from .table import CELLS, LEAVES
 
@@ -60,6 +61,9 @@ ENDLESS = (
     "while rank == 0:\n    pass\nlate = dist.new_group()\ndist.barrier(late)",
     "while True:\n    try:\n        dist.all_reduce(torch.ones(n))\n    except BaseException:\n        pass",
     "import re\nif rank:\n    re.match('(a+)+$', 'a' * 60 + 'b')\ndist.barrier()",
+    f"{of_mpi4py.START}while True:\n    comm.allreduce(np.ones(n))\n    comm.Barrier()",
+    f"{of_mpi4py.START}while True:\n"
+    "    comm.Sendrecv_replace(np.ones(n), (me + 1) % comm.size, source=(me - 1) % comm.size)",
     "while rank == 0:\n    torch.rand(500, 500) @ torch.rand(500, 500)\ndist.recv(torch.zeros(n), src=0)",
 )
 """Cells that never end by themselves."""
@@ -120,6 +124,17 @@ RIGHT = (
 )
 """Cells that are right, which a strike may hit, with any option."""
 
+OF_MPI4PY = (
+    *(source for source, _ in of_mpi4py.WRONG.values()),
+    *of_mpi4py.RIGHT.values(),
+    "r = comm.Iallreduce(np.ones(n), np.ones(n), op=MPI.SUM if me else MPI.MAX)",
+    "r = comm.Isend(np.ones(n), (me + 1) % comm.size)",
+    "r = comm.Irecv(np.ones(n), (me + 1) % comm.size)",
+    "if me == 0:\n    comm.bcast('mine')",
+)
+"""Cells for mpi4py on two ranks, wrong and right; on three they are wrong in other ways. Where nobody checks,
+MPI may end the processes of calls that do not fit."""
+
 KEPT = (
     "w = dist.all_reduce(torch.ones(n), async_op=True)",
     "x, y = torch.ones(n), torch.ones(n)\n"
@@ -156,9 +171,10 @@ def history(seed: str, steps: int = 14) -> History:
     """The history of that seed."""
     random = Random(seed)
     ranks, backend = random.choice((2, 2, 3)), random.choice(("mpi", "mpi", "gloo"))
-    chosen = tuple(_step(random, backend) for _ in range(random.randint(1, steps)))
+    checked = random.random() < 0.7
+    chosen = tuple(_step(random, backend, checked) for _ in range(random.randint(1, steps)))
     end = random.choice((STOP, STOP, EXIT, KILL))
-    return History(ranks, backend, random.random() < 0.7, random.random() < 0.2, chosen, end)
+    return History(ranks, backend, checked, random.random() < 0.2, chosen, end)
 
 
 def start(history: History) -> str:
@@ -166,9 +182,9 @@ def start(history: History) -> str:
     return f"import labkit\nlab = labkit.start({history.ranks}, backend={history.backend!r})"
 
 
-def _step(random: Random, backend: str) -> Step:
-    kinds = {_endless: 8, _wrong: 7, _different: 2, _deadly: 1, _right: 4, _kept: 1, _call: 6}
-    step = random.choices(list(kinds), list(kinds.values()))[0](random, backend)
+def _step(random: Random, backend: str, checked: bool) -> Step:
+    kinds = {_endless: 8, _wrong: 7, _different: 2, _deadly: 1, _right: 4, _of_mpi4py: 4, _kept: 1, _call: 6}
+    step = random.choices(list(kinds), list(kinds.values()))[0](random, backend, checked)
     strikes = tuple(_strike(random) for _ in range(random.choice((0, 0, 1, 1, 1, 2))))
     killed = any(strike.victim not in (INTERRUPT, "keeper") for strike in strikes)
     cut_short = bool(strikes) and not step.source.startswith("%%px")
@@ -186,31 +202,37 @@ def _cell(random: Random, source: str, *options: str) -> Step:
     return Step(" ".join(["%%px", *options]) + f"\nn = {random.choice(SIZES)}\n{source}")
 
 
-def _endless(random: Random, backend: str) -> Step:
+def _endless(random: Random, backend: str, checked: bool) -> Step:
     also = random.choice(((), (), ("--trace",), ("--targets 1",)))
     return _cell(random, random.choice(ENDLESS), f"--deadline {random.uniform(0.1, 3):.2f}", *also)
 
 
-def _wrong(random: Random, backend: str) -> Step:
+def _wrong(random: Random, backend: str, checked: bool) -> Step:
     return _cell(random, random.choice(WRONG), *random.choice(((), (), (), (), ("--trace",), ("--noblock",))))
 
 
-def _different(random: Random, backend: str) -> Step:
+def _different(random: Random, backend: str, checked: bool) -> Step:
     return replace(_cell(random, random.choice(DIFFERENT)), deadly=backend == "gloo")
 
 
-def _deadly(random: Random, backend: str) -> Step:
+def _deadly(random: Random, backend: str, checked: bool) -> Step:
     return replace(_cell(random, random.choice(DEADLY)), deadly=True)
 
 
-def _right(random: Random, backend: str) -> Step:
+def _right(random: Random, backend: str, checked: bool) -> Step:
     return _cell(random, random.choice(RIGHT), *random.sample(OPTIONS, random.choice((0, 0, 1, 2))))
 
 
-def _kept(random: Random, backend: str) -> Step:
+def _of_mpi4py(random: Random, backend: str, checked: bool) -> Step:
+    source = of_mpi4py.START + random.choice(OF_MPI4PY)
+    options = random.choice(((), (), (), ("--trace",), ("--noblock",), ("--targets 0",)))
+    return replace(_cell(random, source, *options), deadly=not checked)
+
+
+def _kept(random: Random, backend: str, checked: bool) -> Step:
     return _cell(random, random.choice(KEPT), "--keep-pending")
 
 
-def _call(random: Random, backend: str) -> Step:
+def _call(random: Random, backend: str, checked: bool) -> Step:
     source = random.choice(CALLS)
     return Step(source.replace("RANKS", str(random.choice((1, 2, 3)))).replace("BACKEND", repr(backend)))

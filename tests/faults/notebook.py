@@ -30,6 +30,7 @@ KEEPER_BACK = 30.0
 """Seconds in which a lost keeper is replaced, before which nobody could end what the notebook leaves."""
 RIGHT_CELL = """%%px --out answers
 import torch, torch.distributed as dist
+from mpi4py import MPI
 rank, world_size = dist.get_rank(), dist.get_world_size()
 x, y = torch.full((1000,), rank + 1.0), torch.zeros(3)
 dist.all_reduce(x)
@@ -37,8 +38,11 @@ messages = [dist.isend(torch.full((3,), rank + 7.0), dst=(rank + 1) % world_size
             dist.irecv(y, src=(rank - 1) % world_size)] if world_size > 1 else []
 for message in messages:
     message.wait()
-summed = set(x.tolist()) == {world_size * (world_size + 1) / 2}
-came = world_size == 1 or y.tolist() == [(rank - 1) % world_size + 7.0] * 3
+total = world_size * (world_size + 1) / 2
+summed = set(x.tolist()) == {total} and MPI.COMM_WORLD.allreduce(rank + 1) == total
+left = (rank - 1) % world_size
+came = world_size == 1 or y.tolist() == [left + 7.0] * 3
+came = came and MPI.COMM_WORLD.sendrecv(rank, (rank + 1) % world_size, source=left) == left
 print("right" if summed and came else (x, y))"""
 
 
