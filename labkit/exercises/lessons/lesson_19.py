@@ -42,7 +42,7 @@ LESSON = Lesson(
             (
                 Choice(
                     "data parallelism over all 16",
-                    "It sends least, behind the backward pass. Cut the model when it does not fit.",
+                    "It sends once a step, behind the backward pass. Cut the model when it does not fit.",
                 ),
                 Choice(
                     "tensor inside each host, data between them", "It fits: each step would pay for nothing."

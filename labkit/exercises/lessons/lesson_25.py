@@ -26,7 +26,8 @@ LESSON = Lesson(
                 ),
                 Choice(
                     "Tensor parallelism: the links inside a machine are fast",
-                    "It sends in every layer what data parallelism sends once a step.",
+                    "It waits for sums of activations in every layer, forward and backward; data "
+                    "parallelism sums gradients once a step, behind the backward pass.",
                 ),
                 Choice(
                     "A pipeline: it sends least",

@@ -95,7 +95,7 @@ def my_batches(arrivals, most, timeout):
     hints=(
         "A request comes every 5 ms, the time-out is 8 ms, a batch has room for 1,000. When does the first "
         "batch close, by this function?",
-        "Whose time-out is it? Line 5 counts from the request that has just come.",
+        "Whose time-out is it? The line `closes = ...` counts from the request that has just come.",
     ),
     given=_stream,
     use=_listed,

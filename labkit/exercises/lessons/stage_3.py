@@ -114,8 +114,8 @@ class MySharded(torch.autograd.Function):
         dist.reduce_scatter_single(mine, grad.T @ x)
         return of_x, mine / dist.get_world_size()
 """,
-    why="The whole matrix is a local variable: it is gone when the function returns. That costs a second "
-    "all-gather, in place of the one after the optimiser's step that stages 1 and 2 need.",
+    why="The whole matrix is a local variable: it is gone when the function returns. That costs two "
+    "all-gathers, forward and backward, in place of the one after the optimiser's step of stages 1 and 2.",
     hints=(
         "Forward is one line with gathered(part).",
         "Backward: of_x = grad @ gathered(part); then a reduce-scatter of grad.T @ x into a tensor like "
