@@ -126,7 +126,7 @@ RIGHT = (
 
 OF_MPI4PY = (
     *(source for source, _ in of_mpi4py.WRONG.values()),
-    *(source for source in of_mpi4py.RIGHT.values() if "while" not in source),  # which ends on two ranks alone
+    *(source for source in of_mpi4py.RIGHT.values() if "while" not in source),  # it ends on two alone
     "r = comm.Iallreduce(np.ones(n), np.ones(n), op=MPI.SUM if me else MPI.MAX)",
     "r = comm.Isend(np.ones(n), (me + 1) % comm.size)",
     "r = comm.Irecv(np.ones(n), (me + 1) % comm.size)",
