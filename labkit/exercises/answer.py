@@ -11,6 +11,8 @@ from IPython.core.inputtransformer2 import TransformerManager
 
 from labkit.exercises.newest import PX
 
+_PX = rf"{PX}(\s|$)"
+
 
 def in_notebook(name: str) -> str:
     """What this kernel's %%px cells define under that name; "" if none does."""
@@ -47,7 +49,9 @@ def _statements(cells: Iterable[str]) -> Iterable[tuple[ast.stmt, str]]:
     """The statements at the top of the cells that ranks run, with their text, comments and all."""
     for cell in cells:
         first, _, body = cell.lstrip().partition("\n")
-        if not re.match(rf"{PX}(\s|$)", first):
+        while first.startswith("%%") and not re.match(_PX, first):  # as %%time, above it
+            first, _, body = body.lstrip().partition("\n")
+        if not re.match(_PX, first):
             continue
         body = TransformerManager().transform_cell(body)
         try:
@@ -67,12 +71,15 @@ def _defined(statement: ast.stmt) -> list[str]:
         return [statement.name]
     if isinstance(statement, (ast.Import, ast.ImportFrom)):
         return [(alias.asname or alias.name).partition(".")[0] for alias in statement.names]
-    if isinstance(statement, ast.Assign) and _is_constant(statement.value):
+    if isinstance(statement, ast.Assign) and _only_defines(statement.value):
         return [target.id for target in statement.targets if isinstance(target, ast.Name)]
     return []
 
 
-def _is_constant(value: ast.expr) -> bool:
+def _only_defines(value: ast.expr) -> bool:
+    """Whether it is a constant, or a function."""
+    if isinstance(value, ast.Lambda):
+        return True
     try:
         ast.literal_eval(value)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):

@@ -99,7 +99,7 @@ def _keep(name: str, verdict: Verdict) -> None:
         if verdict.solved:
             progress["exercises"][name] = True
         before = progress["answers"].get(name, {})
-        if verdict.solved or source and not before.get("solved"):
+        if source and (verdict.solved or not before.get("solved")) or verdict.solved and not before:
             progress["answers"][name] = {
                 "source": source,
                 "solved": verdict.solved,

@@ -90,7 +90,7 @@ def _factor(answers: Answers, right: list, wrong: list[int]) -> list[str]:
     if any(a is None or b is None or a.shape != b.shape or not b.any() for a, b in pairs):
         return []
     found, expected = (torch.cat([part.flatten() for part in parts]) for parts in (found, expected))
-    if expected.equal(expected.round()):
+    if expected.equal(expected.round()) or not found.isfinite().all():
         return []
     factor = ((found @ expected) / (expected @ expected)).item()
     times = round(max(factor, 1 / factor)) if factor > 0 else 0

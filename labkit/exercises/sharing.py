@@ -67,12 +67,15 @@ def standing() -> dict[str, str]:
 
 def _write(file: Path) -> None:
     """For the learner, and for the group of a folder that hands its group down."""
-    if not file.parent.is_dir():
-        fix = "ask who teaches; `labkit share --stop` ends this"
-        raise LabError("to share your progress", f"{file.parent} is gone", fix)
-    mode = 0o640 if file.parent.stat().st_mode & stat.S_ISGID else 0o600
-    private.write(file, json.dumps({"exercises": standing()}, indent=1, sort_keys=True), mode=mode)
-    file.chmod(mode)  # whatever the umask is
+    asked, fix = "to share your progress", "ask who teaches; `labkit share --stop` ends this"
+    try:
+        if not file.parent.is_dir():
+            raise LabError(asked, f"{file.parent} is gone", fix)
+        mode = 0o640 if file.parent.stat().st_mode & stat.S_ISGID else 0o600
+        private.write(file, json.dumps({"exercises": standing()}, indent=1, sort_keys=True), mode=mode)
+        file.chmod(mode)  # whatever the umask is
+    except OSError as error:  # as of a folder that is closed to its learners
+        raise LabError(asked, str(error), fix) from None
 
 
 def _mine(folder: Path) -> Path:

@@ -124,4 +124,5 @@ def _handed(told: dict) -> Handed:
 def _text(told: object) -> str:
     if not isinstance(told, str):
         raise TypeError(f"{str(told)[:40]!r} is no text")
+    told.encode()  # which half a surrogate pair has none of: UnicodeEncodeError, a ValueError
     return told

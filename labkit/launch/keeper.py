@@ -61,10 +61,11 @@ def main(lab_id: str, path: str, *hosts: str) -> None:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         for watchdog in watchdogs:
             watchdog.end()
-        if folder.joinpath(slurm.MARKER).exists():
-            slurm.cancel(lab_id)
-        if not (folder / GONE).exists():
-            with suppress(LabError):  # the folder is gone, or the disk is full
+        with suppress(OSError):
+            if folder.joinpath(slurm.MARKER).exists():
+                slurm.cancel(lab_id)
+        with suppress(LabError, OSError):  # the folder is gone, or the disk is full or fails
+            if not (folder / GONE).exists():
                 private.write(folder / GONE, "\n".join(missed))
         end_processes(folder, spare=(os.getpid(),))
         deadline = time.monotonic() + HOST_DEADLINE

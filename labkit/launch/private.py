@@ -2,6 +2,7 @@
 
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 from labkit import LabError
@@ -35,5 +36,6 @@ def write(file: Path, text: str, mode: int = 0o666) -> None:
         scratch.write_text(text, encoding="utf-8")
         scratch.replace(file)
     except OSError as error:
-        scratch.unlink(missing_ok=True)
+        with suppress(OSError):  # it is not there, or nothing can be written any more
+            scratch.unlink()
         raise LabError(f"{file.name} written into {file.parent}", str(error), "make room there") from None

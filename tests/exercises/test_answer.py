@@ -21,6 +21,11 @@ def test_the_latest_definition_counts():
     assert "return 2" in handed and "return 1" not in handed
 
 
+def test_a_cell_with_another_magic_above_and_a_function_in_one_line():
+    cells = ["%%px\ndef mine():\n    return 1", "%%time\n%%px\nmine = lambda: 2"]
+    assert source("mine", cells) == "mine = lambda: 2"
+
+
 def test_a_class_with_its_decorator():
     cell = "%%px\nfrom dataclasses import dataclass\n@dataclass\nclass Mine:\n    x: int = 3\n"
     names = {}

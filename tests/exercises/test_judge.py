@@ -87,6 +87,8 @@ def test_what_is_wrong_by_one_factor_is_told(size):
     ):
         assert says in judge(Answers([()] * size, found))
     assert "times too" not in judge(Answers([()] * size, [x + 1 for x in right]))
+    infinite = [x / 0 for x in right]
+    assert "times too" not in judge(Answers([()] * size, infinite))
     counts = compare(everywhere(lambda arguments: 6))
     assert "times too" not in counts(Answers([()] * size, [3] * size))
 

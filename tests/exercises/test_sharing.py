@@ -91,3 +91,9 @@ def test_a_folder_that_is_gone_is_told_and_the_fix(learner):
         sharing.renew()
     sharing.end()
     sharing.renew()
+
+
+def test_a_folder_that_cannot_be_looked_at_is_told_and_the_fix(learner):
+    """As one that is closed to its learners after the term, or with such a name."""
+    with pytest.raises(LabError, match="File name too long(?s:.*)labkit share --stop"):
+        sharing._write(learner / ("x" * 300) / sharing.FILE)

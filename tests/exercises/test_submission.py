@@ -79,9 +79,11 @@ GOOD = {"format": 1, "learner": "Ada", "answers": {"my_sum": {"source": "", "sol
         json.dumps(GOOD | {"answers": ["my_sum"]}),
         json.dumps(GOOD | {"predictions": 3}),
         json.dumps(GOOD | {"learner": "x" * submission.LONGEST}),
+        json.dumps(GOOD | {"learner": "\ud800"}),
+        json.dumps(GOOD | {"answers": {"my_sum": {"source": "\ud800", "solved": True, "told": ""}}}),
         "\udcff",
     ],
-    ids=range(10),
+    ids=range(12),
 )
 def test_a_file_that_is_no_submission(tmp_path, text):
     file = tmp_path / f"ada{submission.ENDING}"

@@ -3,6 +3,7 @@
 import os
 import stat
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -56,6 +57,14 @@ def test_who_reads_finds_the_old_text_or_the_new(tmp_path):
     finally:
         over.set()
         writer.join()
+
+
+def test_where_nothing_can_be_written_it_is_a_lab_error(tmp_path):
+    """Nor can a file be removed, though it was never there: EROFS."""
+    with pytest.raises(LabError, match="written into"):
+        private.write(Path("/proc/self/holder"), "new")
+    with pytest.raises(LabError, match="written into"):
+        private.write(tmp_path / "gone" / "holder", "new")
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")

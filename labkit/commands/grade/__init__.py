@@ -15,6 +15,8 @@ from pathlib import Path
 from labkit import LabError
 from labkit.commands.grade import again, sandbox, table
 from labkit.commands.grade.walls import Limits
+from labkit.exercises import course
+from labkit.exercises.submission import ENDING
 from labkit.launch import private
 
 CSV, PAGE = "grades.csv", "grades.html"
@@ -53,6 +55,8 @@ def main(arguments: list[str]) -> int:
     bwrap = "" if args.no_sandbox else sandbox.require()
     limits = Limits(args.seconds, args.memory)
     hidden = [args.folder, into]
+    if bwrap and (of_course := course.current()):
+        hidden += _handed_in_beside(of_course.file.parent)
     if found:
         again.require_fair(bwrap, limits, hidden)
     results = again.judged(found, bwrap, limits, hidden, args.at_once, _tell)
@@ -64,6 +68,14 @@ def main(arguments: list[str]) -> int:
         print(f"{file}: {why}", file=sys.stderr)
     print(f"{into / CSV}\n{into / PAGE}")
     return 1 if broken else 0
+
+
+def _handed_in_beside(folder: Path) -> list[Path]:
+    """Where a course's folder, which answers can read, has what was handed in, as in other weeks."""
+    if Path.home().resolve().is_relative_to(folder):
+        found = f"answers can read the folder of the course, {folder}, and your home is in it"
+        raise LabError("answers judged again", found, "move the course into a folder of its own")
+    return sorted({file.parent for file in folder.rglob(f"*{ENDING}")})
 
 
 def _tell(number: int, of: int) -> None:

@@ -54,12 +54,13 @@ def submissions(folder: Path) -> tuple[dict[str, Submission], dict[str, str]]:
     """Those of the folder by the names of their files, and what is wrong with the files that are none."""
     found, broken = {}, {}
     for file in sorted(folder.glob(f"*{submission.ENDING}")):
+        name = os.fsencode(file.name).decode(errors="replace")  # some systems' names are not of UTF-8
         try:
             if file.is_symlink() or not file.is_file():
-                raise LabError(f"the answers in {file.name}", "it is no file", "have it handed in again")
-            found[file.name] = submission.read(file)
+                raise LabError(f"the answers in {name}", "it is no file", "have it handed in again")
+            found[name] = submission.read(file)
         except LabError as error:
-            broken[file.name] = error.found
+            broken[name] = error.found
     return found, broken
 
 
@@ -97,7 +98,9 @@ def judged(
 
 def require_fair(bwrap: str, limits: Limits, hidden: Sequence[Path]) -> None:
     """LabError if not even a right answer is right under these limits: then no verdict says anything."""
-    known = LESSONS[0].exercises[0]
+    known = next((exercise for lesson in LESSONS for exercise in lesson.exercises), None)
+    if known is None:
+        return  # a course that asks for none: nothing is judged
     solved, called, _ = _verdict(run(bwrap, known.name, known.solution, limits, hidden))
     if not solved:
         found = f"labkit's own answer to {known.name} is not right here: {called}"

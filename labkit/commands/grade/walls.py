@@ -59,9 +59,10 @@ def command(bwrap: str, program: Sequence[str], limits: Limits, hidden: Sequence
     for path in seen:
         link = os.path.islink(path) and (path in SYSTEM or path.startswith("/etc/"))  # as /lib to /usr/lib
         walls += ["--symlink", os.readlink(path), path] if link else ["--ro-bind", path, path]
-    for folder in map(Path.resolve, hidden):
-        if any(folder.is_relative_to(Path(path).resolve()) for path in seen):
-            walls += ["--tmpfs", str(folder), "--remount-ro", str(folder)]
+    folders = {str(folder.resolve()) for folder in hidden}
+    for folder in sorted(f for f in folders if not _below(f, [*folders - {f}])):
+        if _below(folder, [str(Path(path).resolve()) for path in seen]):
+            walls += ["--tmpfs", folder, "--remount-ro", folder]
     walls += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"]
     return [bwrap, *walls, "--", *(_as_nobody() if root else []), *program]
 

@@ -253,3 +253,6 @@ def test_what_was_handed_in_is_hidden_wherever_it_lies(bwrap, tmp_path, monkeypa
     looks = ["ls", str(folder)]
     assert sandbox.run(bwrap, looks, "", PATIENT).said == f"ada{ENDING}\n"
     assert sandbox.run(bwrap, looks, "", PATIENT, [folder]).said == ""
+    (folder / "results").mkdir()
+    looks = ["sh", "-c", f"ls {folder}; echo looked"]
+    assert sandbox.run(bwrap, looks, "", PATIENT, [folder / "results", folder]).said == "looked\n"
