@@ -9,12 +9,12 @@ from pathlib import Path
 import ipyparallel as ipp
 
 from labkit import LabError
-from labkit.launch import Plan, keeper, private, slurm
+from labkit.launch import Plan, keeper, private, processes, slurm
 from labkit.launch.cluster import START_DEADLINE, Start
 from labkit.launch.interrupts import interrupts_held
 from labkit.launch.keeping import Keeping
 from labkit.launch.preflight import start
-from labkit.launch.runtime import RUNTIME, with_room
+from labkit.launch.runtime import RUNTIME, WHERE, with_room
 
 
 def this_notebook() -> str:
@@ -70,6 +70,7 @@ class Engines:
         try:
             with with_room():
                 engines.belong_to(owner)
+                private.write(engines.folder / WHERE, processes.here())
             if plan.hosts:
                 engines.address = start.require_hosts(plan, RUNTIME)
             if plan.launcher == "slurm":

@@ -7,6 +7,7 @@ reach the process that was found.
 
 import math
 import os
+import platform
 import subprocess
 import sys
 import time
@@ -87,6 +88,11 @@ def _namespace(pid: int | str = "self") -> str:
         return os.readlink(f"/proc/{pid}/ns/pid")
     except FileNotFoundError:
         return ""
+
+
+def here() -> str:
+    """The name of this machine, and of the part of it whose processes are seen from here."""
+    return f"{platform.node()} {_namespace()}"
 
 
 def wait(mpiexec: subprocess.Popen, timeout: float | None = None) -> int:

@@ -10,6 +10,8 @@ from labkit import LabError
 
 RUNTIME = Path(jupyter_runtime_dir(), "labkit")
 """Where each running lab has a folder of its own, private to the user, named by its id."""
+WHERE = "where"
+"""In it: of which machine it is, for several may share this place."""
 
 
 @contextmanager
