@@ -59,10 +59,10 @@ def command(bwrap: str, program: Sequence[str], limits: Limits, hidden: Sequence
     for path in seen:
         link = os.path.islink(path) and (path in SYSTEM or path.startswith("/etc/"))  # as /lib to /usr/lib
         walls += ["--symlink", os.readlink(path), path] if link else ["--ro-bind", path, path]
-    folders = {str(folder.resolve()) for folder in hidden}
-    for folder in sorted(f for f in folders if not _below(f, [*folders - {f}])):
-        if _below(folder, [str(Path(path).resolve()) for path in seen]):
-            walls += ["--tmpfs", folder, "--remount-ro", folder]
+    there, out_of_sight = ({str(Path(path).resolve()) for path in paths} for paths in (seen, hidden))
+    for path in sorted(out_of_sight):
+        if _below(path, [*there]) and not _below(path, [*out_of_sight - {path}]):
+            walls += ["--tmpfs", path, "--remount-ro", path]
     walls += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"]
     return [bwrap, *walls, "--", *(_as_nobody() if root else []), *program]
 
