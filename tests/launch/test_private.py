@@ -1,5 +1,6 @@
 """The folder of running labs is its user's alone, and what lies in it is never half written."""
 
+import errno
 import os
 import stat
 import threading
@@ -59,12 +60,16 @@ def test_who_reads_finds_the_old_text_or_the_new(tmp_path):
         writer.join()
 
 
-def test_where_nothing_can_be_written_it_is_a_lab_error(tmp_path):
-    """Nor can a file be removed, though it was never there: EROFS."""
-    with pytest.raises(LabError, match="written into"):
-        private.write(Path("/proc/self/holder"), "new")
-    with pytest.raises(LabError, match="written into"):
-        private.write(tmp_path / "gone" / "holder", "new")
+def test_where_nothing_can_be_written_any_more_it_is_a_lab_error(tmp_path, monkeypatch):
+    """A file system that turned read-only refuses to remove a file, too, whether it is there or not."""
+
+    def refuse(path, *args, **kwargs):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+    monkeypatch.setattr(Path, "touch", refuse)
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with pytest.raises(LabError, match="Read-only file system"):
+        private.write(tmp_path / "holder", "new")
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
