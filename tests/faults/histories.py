@@ -124,7 +124,7 @@ RIGHT = (
 )
 """Cells that are right, which a strike may hit, with any option."""
 
-_OF_TWO_ALONE = ("while", "Isendrecv")
+_OF_TWO_ALONE = ("while", "Isendrecv", "MPI.Win", "MPI.File", "Create_intercomm", "Bcast_init")
 """Programs with these may never end on other ranks: they poll, or wait in what is not watched (README.md)."""
 
 OF_MPI4PY = (
