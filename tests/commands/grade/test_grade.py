@@ -255,4 +255,4 @@ def test_what_was_handed_in_is_hidden_wherever_it_lies(bwrap, tmp_path, monkeypa
     assert sandbox.run(bwrap, looks, "", PATIENT, [folder]).said == ""
     (folder / "results").mkdir()
     looks = ["sh", "-c", f"ls {folder}; echo looked"]
-    assert sandbox.run(bwrap, looks, "", PATIENT, [folder / "results", folder]).said == "looked\n"
+    assert sandbox.run(bwrap, looks, "", PATIENT, [folder, folder / "results"]).said == "looked\n"
