@@ -7,7 +7,7 @@ by hand. Messages always go through the host: NCCL knows no tags and no receive 
 in which each rank begins with a send hangs there while its pairs connect. On a limited network collectives
 go through the host, too.
 
-Untested: no machine with a GPU has run this file yet; `make gpu` will.
+Run with one GPU, shared by ranks or used by one; not with several, where NCCL has more than one rank.
 """
 
 from __future__ import annotations

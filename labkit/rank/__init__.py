@@ -14,6 +14,7 @@ protocol         what both sides say to each other
 wording          how ranks and cells are named, and what of a long message is told
 leftovers        what a cell leaves under way
 gloo_works       the same in gloo
+gloo_messages    which of gloo's messages are refused
 interrupts       where an interrupt lands
 tracebacks       a short traceback
 debugger         pdb at breakpoint() or at an error, with the notebook as its keyboard

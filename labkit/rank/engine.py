@@ -20,7 +20,18 @@ from ipyparallel.engine.app import IPEngine
 from ipyparallel.serialize.canning import can_map
 
 from labkit import LabError
-from labkit.rank import cells, debugger, displays, help, history, interrupts, leftovers, state, tracebacks
+from labkit.rank import (
+    cells,
+    debugger,
+    displays,
+    gloo_messages,
+    help,
+    history,
+    interrupts,
+    leftovers,
+    state,
+    tracebacks,
+)
 from labkit.rank.protocol import STOPPED
 from labkit.rank.world import (
     face_the_notebook,
@@ -126,6 +137,7 @@ def main() -> None:
     join_world()
     remove_mpi_files()
     watch_mpi4py()
+    gloo_messages.refuse_gpus()
     use_own_gpu()
     send_tensors_from_the_cpu()
     if "LABKIT_LOGS" in os.environ:

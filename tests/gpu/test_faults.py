@@ -37,6 +37,17 @@ def test_a_deadlock_with_kernels_in_flight(gpu_lab, px):
 
 
 @pytest.mark.gpu
+def test_a_result_that_is_used_before_it_is_there(gpu_lab, px):
+    lab = gpu_lab(2, through="host")
+    cell = "x = torch.ones(2, device=device)\nwork = dist.all_reduce(x, async_op=True)\nx + 1\nwork.wait()"
+    with pytest.raises(
+        CellError, match=r"^ranks 0-1: HazardError: all_reduce(.*\n)*.*before wait\(\).*line 3"
+    ):
+        px(lab, cell)
+    assert is_usable(lab, px)
+
+
+@pytest.mark.gpu
 def test_an_interrupt_with_kernels_in_flight(gpu_lab, px):
     lab = gpu_lab(2)
     px(lab, "kept = rank")

@@ -6,7 +6,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from tests.lessons import lesson
+from tests.lessons import NOTEBOOKS, lesson
 
 
 def errors(notebook) -> dict[int, str]:
@@ -21,7 +21,7 @@ def errors(notebook) -> dict[int, str]:
 
 @pytest.mark.gpu
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("number", ["00", "01", "02", "03", "04", "05", "24"])
+@pytest.mark.parametrize("number", sorted(path.name[:2] for path in NOTEBOOKS.glob("[0-9]*.ipynb")))
 def test_a_lesson(number, tmp_path, record_property):
     path = lesson(number)
     notebook, stored = (nbformat.read(path, as_version=4) for _ in range(2))

@@ -12,6 +12,7 @@ from tests.gpu import verbs
 SOURCE = Path(verbs.__file__).read_text()
 MESSAGES = [verb.__name__ for verb in verbs.MESSAGES]
 COLLECTIVES = [verb.__name__ for verb in verbs.COLLECTIVES]
+ON_A_LIMITED_NETWORK = [verb.__name__ for verb in verbs.ON_A_LIMITED_NETWORK]
 UNABLE = re.compile(r"not (?:yet )?(?:supported|implemented)|(?:does|do) not support|unsupported", re.I)
 
 
@@ -36,6 +37,18 @@ def test_mpi_through_the_host(gpu_lab, px, verb):
     lab = gpu_lab(3, through="host")
     px(lab, call(verb))
     assert not any(by_nccl(lab))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("verb", ON_A_LIMITED_NETWORK)
+def test_mpi_on_a_limited_network(gpu_lab, px, verb):
+    """Where schedules of messages run, and a thread of them for what is asynchronous."""
+    lab = gpu_lab(3, through="host")
+    lab.network(bandwidth="100Mbit/s")
+    try:
+        px(lab, call(verb))
+    finally:
+        lab.network()
 
 
 @pytest.mark.gpu
@@ -66,8 +79,10 @@ def test_gloo(gpu_lab, px, verb):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("verb", MESSAGES)
-def test_messages_of_gloo(verb):
-    pytest.skip("gloo hands the GPU's address to a socket: it has no messages between GPUs")
+def test_messages_of_gloo_are_refused(gpu_lab, px, verb):
+    """Gloo hands the GPU's address to a socket, and may end the process."""
+    with pytest.raises(CellError, match="^ranks 0-1: LabError: .* with gloo"):
+        px(gpu_lab(2, "gloo"), call(verb))
 
 
 @pytest.mark.gpu(2)

@@ -122,6 +122,12 @@ def all_gather_into_tensor(x: Tensor) -> Tensor:
     return y
 
 
+def all_gather_into_tensor_async(x: Tensor) -> Tensor:
+    y = x.new_empty(dist.get_world_size() * len(x))
+    dist.all_gather_into_tensor(y, x, async_op=True).wait()
+    return y
+
+
 def gather(x: Tensor) -> Tensor:
     y = [torch.empty_like(x) for _ in parts(x)] if dist.get_rank() == 0 else None
     dist.gather(x, y, 0)
@@ -143,6 +149,12 @@ def reduce_scatter(x: Tensor) -> Tensor:
 def reduce_scatter_tensor(x: Tensor) -> Tensor:
     y = torch.empty_like(parts(x)[0])
     dist.reduce_scatter_tensor(y, x)
+    return y
+
+
+def reduce_scatter_tensor_async(x: Tensor) -> Tensor:
+    y = torch.empty_like(parts(x)[0])
+    dist.reduce_scatter_tensor(y, x, async_op=True).wait()
     return y
 
 
@@ -181,11 +193,27 @@ COLLECTIVES: tuple[Callable[[Tensor], Tensor], ...] = (
     broadcast,
     all_gather,
     all_gather_into_tensor,
+    all_gather_into_tensor_async,
     gather,
     scatter,
     reduce_scatter,
     reduce_scatter_tensor,
+    reduce_scatter_tensor_async,
     all_to_all,
     all_to_all_single,
+    barrier,
+)
+ON_A_LIMITED_NETWORK: tuple[Callable[[Tensor], Tensor], ...] = (
+    *MESSAGES,
+    all_reduce,
+    all_reduce_of_columns,
+    all_reduce_async,
+    reduce,
+    broadcast,
+    all_gather,
+    all_gather_into_tensor,
+    all_gather_into_tensor_async,
+    reduce_scatter_tensor,
+    reduce_scatter_tensor_async,
     barrier,
 )

@@ -283,6 +283,26 @@ def test_a_message_of_gloo_to_a_rank_that_there_is_not_costs_no_rank(gloo, shell
         next_cells_are_right(shell, gloo)
 
 
+ON_A_GPU = """
+from torch._subclasses.fake_tensor import FakeTensorMode
+with FakeTensorMode():  # has a device, and no memory there
+    x = torch.empty(3, device="cuda:0")
+group = dist.new_group(backend="gloo")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.ranks
+@pytest.mark.parametrize("backend", ["gloo", "mpi"])
+def test_a_message_of_gloo_between_gpus_costs_no_rank(gloo, labs, shell, backend):
+    """gloo gave a socket the GPU's address, which ended the process."""
+    lab = gloo if backend == "gloo" else labs(2)
+    for call in ("dist.send(x, 1 - rank, group)", "dist.irecv(x, group=group)"):
+        with pytest.raises(CellError, match=r"(send|recv) of a tensor on cuda:0 with gloo"):
+            run(shell, lab, ON_A_GPU + call)
+        next_cells_are_right(shell, lab)
+
+
 @pytest.mark.slow
 @pytest.mark.ranks
 def test_a_cell_runs_on_the_new_ranks_that_an_earlier_one_needed(gloo, shell):

@@ -115,8 +115,9 @@ class InBackground(Work):
     def _all_gather(self) -> None:
         """The second half, in which rank r begins with chunk r + 1."""
         for target, source in zip(self.results, self.tensors, strict=True):
-            blocks = source.new_empty(self.group.members, source.numel())
-            blocks[(self.group.me + 1) % self.group.members] = source.detach().reshape(-1)
+            numbers = dense(source)[0].detach().view(-1)
+            blocks = numbers.new_empty(self.group.members, numbers.numel())
+            blocks[(self.group.me + 1) % self.group.members] = numbers
             self._ring(blocks.view(-1), 1, 2)
             target.detach().copy_(blocks.roll(-1, 0).view(target.shape))
 

@@ -65,7 +65,7 @@ class Flight:
         self.call = call
         self.tensors: list[weakref.ref[torch.Tensor]] = []
         for tensor in tensors:
-            if type(tensor) is torch.Tensor and tensor.is_cpu:
+            if type(tensor) is torch.Tensor:
                 self._mark(tensor)
 
     def _mark(self, tensor: torch.Tensor) -> None:

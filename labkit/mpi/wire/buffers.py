@@ -120,7 +120,8 @@ def dense(tensor: torch.Tensor, *, read: bool = True) -> tuple[torch.Tensor, Cal
     if tensor.is_contiguous() and tensor.is_cpu and not lazy:
         return tensor, None
     tensor = tensor.detach()
-    copy = torch.empty(tensor.shape, dtype=tensor.dtype)
+    # A GPU copies to and from memory that does not move; PyTorch keeps it for the next call.
+    copy = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=tensor.is_cuda)
     if read:
         copy.copy_(tensor)
     return copy, lambda: tensor.copy_(copy)
