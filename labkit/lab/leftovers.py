@@ -66,6 +66,22 @@ def uneven(called: Mapping[int, Mapping[str, int]]) -> str:
     return "\n".join(dict.fromkeys(lines))
 
 
+def unlike(called: Mapping[int, Sequence[tuple[str, int, int]]]) -> str:
+    """Who has called fewer or other collectives of a communicator; "" if all have called the same."""
+    fewer = uneven({rank: {key: count for key, count, _ in mine} for rank, mine in called.items()})
+    if fewer:
+        return fewer
+    which: dict[str, dict[int, list[int]]] = {}
+    for rank, mine in called.items():
+        for key, _, verbs in mine:
+            which.setdefault(key, {}).setdefault(verbs, []).append(rank)
+    lines = []
+    for by_verbs in which.values():
+        first, *others = by_verbs.values()
+        lines += [f"{ranks(other)} called other collectives than {ranks(first)}" for other in others]
+    return "\n".join(dict.fromkeys(lines))
+
+
 def _lines(left: Sequence[Leftover]) -> list[str]:
     """The same of several ranks once, and of one rank how often."""
     who: dict[str, list[int]] = {}

@@ -36,7 +36,7 @@ def settled(lab: Mendable, outcome: Outcome) -> Outcome:
     unwaited = [x for s in outcome.said for x in s.dropped()]
     pending = any(s.left.under_way or s.left.destroyed for s in outcome.said)
     totals = _totals(lab, outcome.said)
-    if of_mpi4py := leftovers.uneven({rank: dict(of.called_of_mpi4py) for rank, of in totals.items()}):
+    if of_mpi4py := leftovers.unlike({rank: of.called_of_mpi4py for rank, of in totals.items()}):
         return _with_new_ranks(lab, outcome, of_mpi4py)
     uneven = leftovers.uneven({rank: dict(of.called) for rank, of in totals.items()})
     all_told = len(totals) == len(lab.ranks)

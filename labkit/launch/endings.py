@@ -12,11 +12,17 @@ import socket
 from contextlib import suppress
 from dataclasses import dataclass
 
-_WITNESS = r"labkit: PID (?P<pid>\d+) ON (?P<host>\S+) ENDED: (?P<code>-?\d+)"
+_WITNESS = (
+    r"labkit: PID (?P<pid>\d+) ON (?P<host>\S+) ENDED: (?P<code>-?\d+)(?: AND WROTE: (?P<wrote>[^\n]+))?"
+)
 _HYDRA = r"Abort\(-?\d+\) on node (?P<hydra>\d+) [^:\n]*: (?P<words>[^\n]+)"  # MPICH and Intel MPI
 _PRTE = r"MPI_ABORT was invoked on rank (?P<prte>\d+) in [^\0]{0,400}?[Ee]rrorcode:? (?P<errorcode>-?\d+)"
 _CELL = r"labkit: RANK (?P<rank>\d+) CALLED MPI_Abort WITH (?P<given>-?\d+)"
 _ENDING = re.compile(f"{_WITNESS}|{_HYDRA}|{_PRTE}|{_CELL}")
+
+_WHAT = "what():"
+"""Before the reason, where C++ ends a process for an exception."""
+_LONGEST = 300  # characters that are told
 
 NOTED = "log/endings.log"
 """The file in a lab's folder in which ends of ranks are noted that labkit has not ended itself."""
@@ -32,9 +38,19 @@ class Ending:
     host: str = ""
 
 
-def said(pid: int, code: int) -> str:
+def said(pid: int, code: int, last_words: str = "") -> str:
     """What a witness on this host says of a rank; `code` is its exit code, or a signal's below zero."""
-    return f"labkit: PID {pid} ON {socket.gethostname()} ENDED: {code}"
+    wrote = _reason(last_words)
+    ended = f"labkit: PID {pid} ON {socket.gethostname()} ENDED: {code}"
+    return f"{ended} AND WROTE: {wrote}" if wrote else ended
+
+
+def _reason(last_words: str) -> str:
+    """The line that says why: that of a C++ exception nobody has caught, or the last."""
+    lines = ["".join(c if c.isprintable() else " " for c in line).strip() for line in last_words.splitlines()]
+    lines = [line for line in lines if line]
+    reasons = [line.removeprefix(_WHAT).strip() for line in lines if line.startswith(_WHAT)]
+    return "".join((reasons or lines)[-1:])[:_LONGEST]
 
 
 def aborts(rank: int, code: int) -> str:
@@ -54,7 +70,8 @@ def first(log: str) -> Ending | None:
     if not found:
         return None
     if found["pid"]:
-        return Ending(_in_words(int(found["code"])), pid=int(found["pid"]), host=found["host"])
+        how = _in_words(int(found["code"])) + (f", and wrote: {found['wrote']}" if found["wrote"] else "")
+        return Ending(how, pid=int(found["pid"]), host=found["host"])
     if found["hydra"]:
         return Ending(found["words"], rank=int(found["hydra"]))
     code = found["errorcode"] or found["given"]

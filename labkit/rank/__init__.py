@@ -8,6 +8,7 @@ service          what the notebook can ask of an idle rank
 cells            the notebook's names for cells, and places in them
 copies           copies of this rank, for a cell that is run in every order
 state            what this rank does now, seen from another thread
+native_output    what C and C++ write, and the last words of a rank that ends
 displays         what cells clear, update and draw as widgets
 help             completion and help for what cells have defined
 protocol         what both sides say to each other

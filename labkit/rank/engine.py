@@ -32,6 +32,7 @@ from labkit.rank import (
     state,
     tracebacks,
 )
+from labkit.rank.native_output import NativeOutput
 from labkit.rank.protocol import STOPPED
 from labkit.rank.world import (
     face_the_notebook,
@@ -64,6 +65,7 @@ class RankEngine(IPEngine):
     """
 
     def init_engine(self) -> None:
+        self.out_stream_factory = NativeOutput
         super().init_engine()
         self.init_mpi = ""  # ipyparallel would put three names of its own into the namespace
         self.user_ns = names()

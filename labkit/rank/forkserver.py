@@ -25,6 +25,7 @@ import mpi4py
 
 from labkit.launch import endings
 from labkit.launch.witness import WIDTH, end_with
+from labkit.rank.native_output import LastWords, NativeOutput
 
 PATIENCE = 10.0
 """Seconds that a witness may take to say what it has."""
@@ -69,6 +70,7 @@ class Place:
 def serve(listening: socket.socket, ranks: int) -> Place | None:
     """Fork so many ranks. Returns its place in each of them, and None here when all have ended."""
     witnesses: dict[int, socket.socket] = {}  # by the pid of the rank
+    last_words: dict[int, LastWords] = {}
     begun, own, killed = 0, os.getpid(), set()
     with told_of_ends() as ends, selectors.DefaultSelector() as selector:
         selector.register(listening, selectors.EVENT_READ)
@@ -83,23 +85,28 @@ def serve(listening: socket.socket, ranks: int) -> Place | None:
                         traceback.print_exc()
                         witness.close()
                         continue
+                    words = LastWords()
                     rank = os.fork()
                     if rank == 0:
                         end_with(own)
-                        for file in (listening, witness, *witnesses.values()):
-                            file.close()
+                        for others in (listening, witness, *witnesses.values()):
+                            others.close()
+                        for theirs in last_words.values():
+                            theirs.close()
+                        NativeOutput.last_words = words
                         return place
                     place.leave()
-                    begun, witnesses[rank] = begun + 1, witness
+                    begun, witnesses[rank], last_words[rank] = begun + 1, witness, words
                     selector.register(witness, selectors.EVENT_READ, rank)
                 elif key.fileobj is ends:
                     ends.recv(1024)
                     for rank, code in ended():
+                        ending = endings.said(rank, code, last_words.pop(rank).heard())
                         if rank not in killed and code != -signal.SIGTERM:  # which the keeper sends to all
-                            endings.note(endings.said(rank, code))
+                            endings.note(ending)
                         selector.unregister(witnesses[rank])
                         with witnesses.pop(rank) as witness, suppress(OSError):  # it may have ended, too
-                            witness.sendall(json.dumps([code, endings.said(rank, code)]).encode())
+                            witness.sendall(json.dumps([code, ending]).encode())
                 elif key.data in witnesses:  # it has nothing to say, so it has ended
                     killed.add(key.data)
                     os.kill(key.data, signal.SIGKILL)

@@ -65,7 +65,9 @@ def totals() -> Totals:
     comms = {} if raw is None or raw.checked else raw.comms.copy()
     return Totals(
         called=tuple((key, group.sequence) for key, group in groups.items()),
-        called_of_mpi4py=tuple((key, comm.called) for key, comm in comms.items() if comm.members > 1),
+        called_of_mpi4py=tuple(
+            (key, comm.called, comm.verbs) for key, comm in comms.items() if comm.members > 1
+        ),
         sent_more=here.sent_more if unchecked else 0,
         balance=0 if raw is None else raw.balance,
     )

@@ -31,12 +31,13 @@ class Totals:
     """What a rank has called so far: between two cells it is even over all ranks.
 
     Where calls are not checked, `called` has how many collectives of each group it has called, and
-    `called_of_mpi4py` of each communicator; `sent_more` is how many messages more it has sent than received.
-    The `balance` of all ranks adds up to 0 where every message of mpi4py's was received as it was sent.
+    `called_of_mpi4py` of each communicator, with a checksum of which; `sent_more` is how many messages more
+    it has sent than received. The `balance` of all ranks adds up to 0 where every message of mpi4py's was
+    received as it was sent.
     """
 
     called: tuple[tuple[str, int], ...] = ()
-    called_of_mpi4py: tuple[tuple[str, int], ...] = ()
+    called_of_mpi4py: tuple[tuple[str, int, int], ...] = ()
     sent_more: int = 0
     balance: int = 0
 

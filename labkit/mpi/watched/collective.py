@@ -23,7 +23,7 @@ _TEST = _REQUEST.Test
 class Collective(Operation):
     """A collective under way. `begin` begins it once its turn has come: a request, or the next of a plan.
 
-    `content` is what all ranks must have alike.
+    `content` is what all ranks must have alike. What only some ranks of the communicator call `counts` not.
     """
 
     asked = False
@@ -32,10 +32,11 @@ class Collective(Operation):
     plan: Plan | None = None
     value: Any = None
 
-    def __init__(self, comm: Comm, verb: str, begin: Callable[[], Any], frame: FrameType) -> None:
+    def __init__(
+        self, comm: Comm, verb: str, begin: Callable[[], Any] | None, frame: FrameType, counts: bool = True
+    ) -> None:
         super().__init__(comm, verb, frame)
-        comm.called += 1
-        self.sequence, self.begin = comm.called, begin
+        self.sequence, self.begin = comm.count(verb) if counts else 0, begin
 
     @property
     def bytes(self) -> int:  # type: ignore[override]

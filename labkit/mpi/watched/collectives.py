@@ -53,16 +53,11 @@ def _buffers(name: str, blocking: bool) -> Callable[..., Any]:
                     if _TEST(request):
                         self.passed(verb, _getframe(1))
                         return None
+        contained = content(self, given) if self.asks or record.records is not None else None
         one = Collective(self, verb, lambda: start(self, *args, **kwargs), _getframe(1))
         if root is not None:
             one.root = self.ranks[root]
-        one.op = _operator(given)
-        if self.asks or record.records is not None:
-            try:
-                one.content = content(self, given)
-            except Exception:
-                self.called -= 1
-                raise
+        one.op, one.content = _operator(given), contained
         if blocking:
             if request is not None:
                 one.request = request
@@ -102,7 +97,7 @@ def _pickled(name: str, parameters: dict[str, Any]) -> Callable[..., Any]:
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         if self.members == 1 and record.records is None:  # nobody to wait for
-            self.called += 1
+            self.count(name)
             return plain(self, *args, **kwargs)
         given = {**parameters, **dict(zip(names, args, strict=False)), **kwargs}
         if _wrong(args, given, names):

@@ -29,8 +29,9 @@ _ENDED_WITHIN = 5.0  # seconds that mpiexec may take to end a rank that has call
 class Comm(Messages, Collectives, Turns):
     """What stands in the place of an MPI.Intracomm of mpi4py's.
 
-    `key` is its name, alike on its ranks. `ranks` are its members as world ranks. `sent` and `taken` are the
-    last messages, as they were posted.
+    `key` is its name, alike on its ranks. `ranks` are its members as world ranks. `called` is how many
+    collectives this rank has called, and `verbs` a checksum of which. `sent` and `taken` are the last
+    messages, as they were posted.
     """
 
     world: Watched
@@ -46,7 +47,7 @@ class Comm(Messages, Collectives, Turns):
         mine.Free()
         self.agreements = Agreements(_PLAIN.Dup(_plain(self))) if self.members > 1 else None
         self.asks = world.checked and self.agreements is not None
-        self.called = 0
+        self.called = self.verbs = 0
         self.made: dict[str, int] = {}
         self.queue: deque[Collective] = deque()
         self.sent: deque[Kept] = deque(maxlen=_KEPT)
@@ -60,9 +61,15 @@ class Comm(Messages, Collectives, Turns):
             return (self.ranks[peer],)
         return tuple(rank for rank in self.ranks if rank != self.world.rank)
 
+    def count(self, verb: str) -> int:
+        """A collective is called: its number."""
+        self.called += 1
+        self.verbs = zlib.crc32(verb.encode(), self.verbs)
+        return self.called
+
     def passed(self, verb: str, frame: FrameType) -> None:
         """A collective was over at once."""
-        self.called += 1
+        self.count(verb)
         remember((self, verb, None, self.called, frame.f_code, frame.f_lasti))
 
     def posted(self, send: Letter) -> None:
@@ -122,9 +129,7 @@ class Comm(Messages, Collectives, Turns):
         ranks = group.Translate_ranks(None, self.Get_group())
         if self.agreements is None or self.me not in ranks:
             return self._watched(_PLAIN.Create_group(_plain(self), group, tag), f"Create_group {tag}")
-        call = Collective(self, "Create_group", None, _getframe(1))
-        self.called -= 1
-        call.sequence = 0
+        call = Collective(self, "Create_group", None, _getframe(1), counts=False)
         call.plan = self._gate(ranks)
         call.post()
         call.wait()

@@ -76,18 +76,18 @@ class _Emptying:
                 self.asked.append(agreements.under_way)
 
     def Test(self, status: MPI.Status | None = None, /) -> bool:
-        """Whether it is over: all are done, or it takes too long."""
+        """Whether it is over on all ranks: `done` here, or it takes too long."""
         for key, comm in self.here.comms.items():
             for source, tag in _drained(comm):
                 self.found[key, source, comm.me, tag] += 1
             if comm.agreements is not None:
                 list(_drained(comm.agreements.comm))
         self.here.ended()
-        ended = all([request.Test() for request in self.asked]) and not self.here.flying
-        if self.barrier is None and ended:
-            self.barrier = self.here.control.Ibarrier()
-        self.done = self.barrier is not None and self.barrier.Test()
-        return self.done or time.monotonic() > self.deadline
+        if self.barrier is None:
+            self.done = all([request.Test() for request in self.asked]) and not self.here.flying
+            if self.done or time.monotonic() > self.deadline:  # all meet, whatever has become of it
+                self.barrier = self.here.control.Ibarrier()
+        return self.barrier is not None and self.barrier.Test()
 
 
 def _drained(comm: MPI.Intracomm) -> Iterator[tuple[int, int]]:

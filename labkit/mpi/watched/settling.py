@@ -66,7 +66,7 @@ def _settled(here: Watched) -> Meeting[list[Left]]:
             left.append(Left(one, "nobody received it", True, True))
     left += yield from _compared(here, lost)
     for key, comm in here.comms.items():
-        comm.called = max(of_rank.get(key, 0) for of_rank in called)
+        comm.called, comm.verbs = max(of_rank.get(key, 0) for of_rank in called), 0
         comm.sent.clear()
         comm.taken.clear()
     here.flying.clear()
