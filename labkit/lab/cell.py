@@ -69,7 +69,7 @@ def _stopped(lab: Mendable, result: AsyncResult, stop: Diagnosis) -> Outcome:
     stopped = "\n".join(filter(None, [stop.sentence, where]))
     lost = sorted(set(result._targets) - {s.rank for s in said})
     if not lost:
-        return settled(lab, Outcome(said, stopped, history=history))
+        return settled(lab, Outcome(said, stopped, history=history, stuck=bool(stop.stuck)))
     lab.restart()
     return Outcome(said, stopped, after=f"{ranks(lost)} could not be brought back: {NEW}", history=history)
 

@@ -115,7 +115,7 @@ def _has_entered(s: State, peer: State | None) -> bool:
     return (
         peer is not None
         and peer.doing == WAITING
-        and (peer.verb, peer.group, peer.number) == (s.verb, s.group, s.number)
+        and (peer.verb, peer.group, peer.number, peer.root) == (s.verb, s.group, s.number, s.root)
     )
 
 
@@ -138,6 +138,8 @@ def _headline(held: Sequence[State], by_rank: dict[int, State]) -> str:
         return "deadlock: the ranks are in collectives of different groups"
     if len({(s.verb, s.number) for s in collectives}) > 1:
         return "deadlock: the ranks are in different collectives"
+    if len({s.root for s in collectives}) > 1:
+        return "deadlock: the ranks name different roots"
     return "deadlock: each waits for another" + _what_differs(held, by_rank)
 
 
@@ -154,8 +156,9 @@ def _what_differs(held: Sequence[State], by_rank: dict[int, State]) -> str:
 def _waits(held: Sequence[State]) -> list[str]:
     """ "ranks 0-1 in all_reduce number 3, line 7: ...", ranks in the same place together."""
     places: dict[str, list[int]] = {}
-    groups = len({s.group for s in held}) > 1
+    groups, roots = (len({getattr(s, name) for s in held}) > 1 for name in ("group", "root"))
     for s in sorted(held, key=lambda s: s.rank):
         group = f" on group {s.group!r}" if groups and s.group else ""
-        places.setdefault(f"{s.what()}{group}, {s.place or 'no line of the cell'}", []).append(s.rank)
+        root = f" with root {s.root}" if roots and s.root is not None else ""
+        places.setdefault(f"{s.what()}{root}{group}, {s.place or 'no line of the cell'}", []).append(s.rank)
     return [f"{ranks(who)} in {place}" for place, who in places.items()]

@@ -116,13 +116,14 @@ class Lifecycle:
         """Make the process group usable again after an interrupt, on every rank at once."""
         self.settle(everything=True, rejoin=False)
 
-    def settle(self, everything: bool, rejoin: bool) -> tuple[Leftover, ...]:
+    def settle(self, everything: bool, rejoin: bool, stuck: bool = False) -> tuple[Leftover, ...]:
         """Have nothing under way for which nobody waits, on every rank at once, and tell what it was.
 
-        With `everything` also what some rank gave up. `rejoin`: make the process group anew.
+        With `everything` also what some rank gave up. `rejoin`: make the process group anew. `stuck`: nothing
+        was moving any more, so there is no use in waiting for it.
         """
         asked = "a process group that is usable again"
-        return tuple(sum(remote.call(self, "settle", everything, rejoin, asked=asked), []))
+        return tuple(sum(remote.call(self, "settle", everything, rejoin, stuck, asked=asked), []))
 
     def stop(self) -> None:
         """End every process of this lab. A second call does nothing."""

@@ -25,7 +25,7 @@ class Mendable(Reachable, Protocol):
     @property
     def spare(self) -> Spare: ...
 
-    def settle(self, everything: bool, rejoin: bool) -> tuple[Leftover, ...]: ...
+    def settle(self, everything: bool, rejoin: bool, stuck: bool = False) -> tuple[Leftover, ...]: ...
 
     def restart(self) -> object: ...
 
@@ -48,7 +48,8 @@ def settled(lab: Mendable, outcome: Outcome) -> Outcome:
     halted = [s.rank for s in outcome.said if outcome.stopped and s.failure and s.failure.is_interrupt()]
     destroyed = [s.rank for s in outcome.said if s.left.destroyed]
     try:
-        told = lab.settle(bool(outcome.stopped or groups or uneven or sent_more), bool(destroyed))
+        everything = bool(outcome.stopped or groups or uneven or sent_more)
+        told = lab.settle(everything, bool(destroyed), outcome.stuck)
         done = _discarded(lab, [x for x in told if x.discarded])
     except LabError as error:
         lab.require_alive()

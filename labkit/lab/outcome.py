@@ -29,7 +29,7 @@ class Outcome:
     """How a cell ended. `stopped` says why it was ended early, `after` what that did to the ranks.
 
     `left` is what it left under way, `notes` what else the learner should know, `history` how it came to
-    that, of a cell that did not end well.
+    that, of a cell that did not end well. One that was `stuck` could not have ended by itself.
     """
 
     said: tuple[Said, ...]
@@ -38,6 +38,7 @@ class Outcome:
     after: str = ""
     notes: str = ""
     history: History | None = None
+    stuck: bool = False
 
     def raise_for_failure(self) -> None:
         """CellError if the cell was stopped, any rank raised, or something could not end."""

@@ -73,10 +73,11 @@ def totals() -> Totals:
     )
 
 
-def settle(everything: bool, rejoin: bool) -> list[Leftover]:
+def settle(everything: bool, rejoin: bool, stuck: bool) -> list[Leftover]:
     """Have nothing under way, and a process group. Collective over all ranks, as are the arguments.
 
-    With `everything` also what some rank gave up. `rejoin`: some rank has no process group. A backend but
+    With `everything` also what some rank gave up. `rejoin`: some rank has no process group. `stuck`: nothing
+    was moving any more. A backend but
     "mpi" can discard only its whole group; with a collective under way it cannot even do that, and is left.
     """
     if existing() is not None:
@@ -84,10 +85,10 @@ def settle(everything: bool, rejoin: bool) -> list[Leftover]:
         told = [_told(x.call, x.fate, not x.ended, x.waited) for x in left]
     else:
         told = [_told(call, fate, fate != "", waited) for call, fate, waited in gloo_works.settled()]
-    told += [_told_of_mpi4py(left) for left in settling.settle()]
+    told += [_told_of_mpi4py(left) for left in settling.settle(stuck)]
     ours = dist.is_initialized() and dist.get_backend() == "mpi"
-    stuck = [leftover for leftover in told if leftover.discarded and not leftover.of_mpi4py]
-    held = not ours and not all(leftover.is_message() for leftover in stuck)
+    discarded = [leftover for leftover in told if leftover.discarded and not leftover.of_mpi4py]
+    held = not ours and not all(leftover.is_message() for leftover in discarded)
     if (rejoin or (everything and not ours)) and not held:
         world.rejoin()
     return told

@@ -53,8 +53,9 @@ class State:
     """What one rank does at one moment of a cell.
 
     `peers` are the ranks of which a waiting rank needs one (point to point; empty: any) or all
-    (a collective). `number` counts the collectives of a group. `place` is the line of the cell. `since` is
-    when the wait began, on the rank's own clock: a ping-pong over a slow link is in many waits of one kind.
+    (a collective). `number` counts the collectives of a group, `root` is that of one that has one. `place`
+    is the line of the cell. `since` is when the wait began, on the rank's own clock: a ping-pong over a slow
+    link is in many waits of one kind.
     """
 
     rank: int
@@ -65,6 +66,7 @@ class State:
     group: str = ""
     tag: int = 0
     place: str = ""
+    root: int | None = None
     error: str = ""
     since: float = 0.0  # 0 if not told
     rests: bool = field(default=False, compare=False)  # it waits, and uses next to none of a core meanwhile

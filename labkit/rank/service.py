@@ -57,9 +57,9 @@ def clean() -> None:
     world.seed()
 
 
-def settle(everything: bool, rejoin: bool) -> list[Leftover]:
+def settle(everything: bool, rejoin: bool, stuck: bool) -> list[Leftover]:
     """`leftovers.settle`: nothing under way, and a process group that can be used."""
-    return leftovers.settle(everything, rejoin)
+    return leftovers.settle(everything, rejoin, stuck)
 
 
 def limit_network(bandwidth: float, latency: float, ranks_per_host: int) -> None:

@@ -96,6 +96,7 @@ def _waiting_in_mpi() -> dict | None:
         "peers": wait.ranks,
         "number": wait.sequence or 0,
         "group": wait.group,
+        "root": wait.root,
         "tag": wait.tag or 0,
         "since": wait.since,
     }

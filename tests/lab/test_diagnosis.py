@@ -40,6 +40,7 @@ NEVER_STUCK = {
     "a send meets its receive": [recv(0, 1), send(1, 0)],
     "a send meets a receive from anybody": [recv(0), send(1, 0)],
     "all have entered the same collective": [collective(r) for r in range(4)],
+    "all have named the same root": [replace(collective(r, verb="reduce"), root=2) for r in range(4)],
     "one is still on its way to the collective": [*map(collective, range(3)), computing(3)],
     "one is still in an earlier message on its way": [
         *map(collective, range(2)),
@@ -87,6 +88,11 @@ STUCK = {
         [collective(0, 2), collective(1, 2, "broadcast")],
         (0, 1),
         "the ranks are in different collectives",
+    ),
+    "roots that differ": (
+        [replace(collective(rank, 2, "reduce"), root=rank) for rank in (0, 1)],
+        (0, 1),
+        "the ranks name different roots\nrank 0 in reduce number 1 with root 0, line 3: reduce\n",
     ),
     "one is a collective ahead": (
         [collective(0, 2, number=2), collective(1, 2, number=1)],

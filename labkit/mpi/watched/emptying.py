@@ -18,19 +18,23 @@ from labkit.mpi.watched.world import Watched
 from labkit.mpi.wire.meet import Meeting, share
 from labkit.mpi.wire.runtime import MPI
 
-_LONGEST = 5.0  # seconds
+_LONGEST = 5.0  # seconds for what all ranks have called: large messages
+_STUCK = 0.5  # seconds for what was not moving any more
 
 Way: TypeAlias = tuple[str, int, int, int]
 """Of messages: communicator, source and target in it, tag."""
 
 
-def emptied(here: Watched) -> Meeting[list[Letter]]:
-    """End all that is under way; the sends of this rank that nobody has received."""
+def emptied(here: Watched, stuck: bool) -> Meeting[list[Letter]]:
+    """End all that is under way; the sends of this rank that nobody has received.
+
+    CommunicationError where that cannot be done: MPI has begun a collective that does not end.
+    """
     begun = yield from share(
         here.control,
         {key: (comm.agreements.begun, comm.agreements.in_words) for key, comm in _with_others(here).items()},
     )
-    emptying = _Emptying(here, begun)
+    emptying = _Emptying(here, begun, _STUCK if stuck else _LONGEST)
     yield emptying
     if not all((yield from share(here.control, emptying.done))):
         raise CommunicationError(
@@ -54,9 +58,9 @@ def _with_others(here: Watched) -> dict[str, Comm]:
 class _Emptying:
     """Ranks stay until all are done: each may hold a message that another waits to see received."""
 
-    def __init__(self, here: Watched, begun: Sequence[dict[str, tuple[int, bool]]]) -> None:
+    def __init__(self, here: Watched, begun: Sequence[dict[str, tuple[int, bool]]], seconds: float) -> None:
         self.here, self.done = here, False
-        self.deadline = time.monotonic() + _LONGEST
+        self.deadline = time.monotonic() + seconds
         self.found: dict[Way, int] = defaultdict(int)
         self.barrier: MPI.Request | None = None
         self.asked: list[MPI.Request] = []

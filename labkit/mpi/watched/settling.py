@@ -43,20 +43,23 @@ class _Message:
     place: str
 
 
-def settle() -> list[Left]:
-    """Collective over all ranks: nothing is under way afterwards; this rank's part of what was."""
+def settle(stuck: bool) -> list[Left]:
+    """Collective over all ranks: nothing is under way afterwards; this rank's part of what was.
+
+    `stuck`: nothing was moving any more.
+    """
     here = world.here
-    return [] if here is None else finished(_settled(here))
+    return [] if here is None else finished(_settled(here, stuck))
 
 
-def _settled(here: Watched) -> Meeting[list[Left]]:
+def _settled(here: Watched, stuck: bool) -> Meeting[list[Left]]:
     yield from _let_end(here)
     here.ended()
     left = list(_failed(here))
     open_ = [one for one in here.flying if not one.done]
     called = yield from share(here.control, {key: comm.called for key, comm in here.comms.items()})
     fates = [(one, _fate(one, called)) for one in open_ if not one.given_up]
-    lost = yield from emptied(here)
+    lost = yield from emptied(here, stuck)
     left += [Left(one, fate, False, True) for one, fate in fates]
     told = Counter(_identity(one) for one in open_ if isinstance(one, Send))
     for one in lost:
