@@ -77,8 +77,8 @@ def settle(everything: bool, rejoin: bool, stuck: bool) -> list[Leftover]:
     """Have nothing under way, and a process group. Collective over all ranks, as are the arguments.
 
     With `everything` also what some rank gave up. `rejoin`: some rank has no process group. `stuck`: nothing
-    was moving any more. A backend but
-    "mpi" can discard only its whole group; with a collective under way it cannot even do that, and is left.
+    was moving any more. A backend but "mpi" can discard only its whole group; with a collective under way it
+    cannot even do that, and is left.
     """
     if existing() is not None:
         left = recovery.settle(everything or rejoin, _LONGEST)

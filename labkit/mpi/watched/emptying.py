@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from labkit.mpi.errors import CommunicationError
+from labkit.mpi.watched.collective import Collective
 from labkit.mpi.watched.communicators import Comm
 from labkit.mpi.watched.letters import Letter, Receive, Send
 from labkit.mpi.watched.world import Watched
@@ -19,7 +20,7 @@ from labkit.mpi.wire.meet import Meeting, share
 from labkit.mpi.wire.runtime import MPI
 
 _LONGEST = 5.0  # seconds for what all ranks have called: large messages
-_STUCK = 0.5  # seconds for what was not moving any more
+_STUCK = 0.5  # seconds for a collective that was not moving any more
 
 Way: TypeAlias = tuple[str, int, int, int]
 """Of messages: communicator, source and target in it, tag."""
@@ -34,7 +35,7 @@ def emptied(here: Watched, stuck: bool) -> Meeting[list[Letter]]:
         here.control,
         {key: (comm.agreements.begun, comm.agreements.in_words) for key, comm in _with_others(here).items()},
     )
-    emptying = _Emptying(here, begun, _STUCK if stuck else _LONGEST)
+    emptying = _Emptying(here, begun, stuck)
     yield emptying
     if not all((yield from share(here.control, emptying.done))):
         raise CommunicationError(
@@ -58,9 +59,8 @@ def _with_others(here: Watched) -> dict[str, Comm]:
 class _Emptying:
     """Ranks stay until all are done: each may hold a message that another waits to see received."""
 
-    def __init__(self, here: Watched, begun: Sequence[dict[str, tuple[int, bool]]], seconds: float) -> None:
+    def __init__(self, here: Watched, begun: Sequence[dict[str, tuple[int, bool]]], stuck: bool) -> None:
         self.here, self.done = here, False
-        self.deadline = time.monotonic() + seconds
         self.found: dict[Way, int] = defaultdict(int)
         self.barrier: MPI.Request | None = None
         self.asked: list[MPI.Request] = []
@@ -69,6 +69,8 @@ class _Emptying:
                 one.give_up()
             elif isinstance(one, Receive) or one.request is None:
                 one.finish()
+        hopeless = stuck and any(isinstance(one, Collective) for one in here.flying)
+        self.deadline = time.monotonic() + (_STUCK if hopeless else _LONGEST)
         here.busy.clear()
         for key, comm in _with_others(here).items():
             comm.queue.clear()
