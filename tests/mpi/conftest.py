@@ -1,6 +1,10 @@
 """One set of ranks per world size and mode; markers for what takes long."""
 
+import os
+
 import pytest
+
+from labkit.launch import mpi_files
 
 from . import launcher
 from .launches import Launches
@@ -10,6 +14,11 @@ from .table import load
 def pytest_configure(config):
     config.addinivalue_line("markers", "slow: takes minutes; not part of a quick run")
     config.addinivalue_line("markers", "nightly: takes many minutes; run every night")
+
+
+def pytest_sessionfinish():
+    """To know the cases is to start MPI here, and Open MPI leaves a file of who has no mpiexec."""
+    mpi_files.remove(mpi_files.held_by([os.getpid()]))
 
 
 def pytest_collection_modifyitems(config, items):
