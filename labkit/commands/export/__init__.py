@@ -58,8 +58,10 @@ env.update({"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"} | env)
 rank = int(env.get("RANK") or env.get("PMI_RANK") or env.get("OMPI_COMM_WORLD_RANK") or env.get("SLURM_PROCID", 0))
 world_size = int(env.get("WORLD_SIZE") or env.get("PMI_SIZE") or env.get("OMPI_COMM_WORLD_SIZE") or env.get("SLURM_NTASKS", 1))
 local_rank = int(env.get("LOCAL_RANK") or env.get("MPI_LOCALRANKID") or env.get("OMPI_COMM_WORLD_LOCAL_RANK") or env.get("SLURM_LOCALID") or rank)
-device = torch.device("cuda", local_rank % torch.cuda.device_count()) if torch.cuda.is_available() else torch.device("cpu")
-dist.init_process_group("cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo", rank=rank, world_size=world_size)
+dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo", rank=rank, world_size=world_size)
+enough = [False] * world_size  # NCCL wants a GPU for each rank
+dist.all_gather_object(enough, local_rank < torch.cuda.device_count())
+device = torch.device("cuda", local_rank) if all(enough) else torch.device("cpu")
 """  # noqa: E501 - a line for each name
 BECOMING = {e.name: e for lesson in LESSONS for e in lesson.exercises if e.becomes}
 """The exercises whose functions later cells call by another name."""

@@ -6,6 +6,8 @@ import subprocess
 
 import nbformat
 import pytest
+import torch
+import torch.distributed as dist
 
 from labkit import LabError
 from labkit.commands import export
@@ -120,7 +122,7 @@ def test_a_class_whose_annotations_name_itself_can_be_defined(exported):
 
 
 def test_the_preamble_is_short_and_sets_what_a_cell_finds():
-    assert len(export.PREAMBLE.splitlines()) == 6
+    assert len(export.PREAMBLE.splitlines()) == 8
     for name in ("rank =", "world_size =", "device =", "dist.init_process_group("):
         assert name in export.PREAMBLE
 
@@ -135,6 +137,20 @@ def test_each_processs_own_variables_are_read(names):
     found = {"env": env}
     exec("\n".join(export.PREAMBLE.splitlines()[1:3]), found)
     assert (found["rank"], found["world_size"]) == (0 if rank == "RANK" else 2, 3)
+
+
+@pytest.mark.parametrize("gpus, device", [(0, "cpu"), (1, "cpu"), (2, "cuda:1")])
+def test_ranks_that_would_share_a_gpu_take_the_cpu(monkeypatch, gpus, device):
+    """NCCL refuses two ranks on one."""
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)  # gloo alone, as here there is no NCCL
+    monkeypatch.setattr(dist, "init_process_group", lambda *args, **kwargs: None)
+    monkeypatch.setattr(
+        dist, "all_gather_object", lambda told, mine: told.__setitem__(slice(2), [gpus > 0, mine])
+    )
+    found = {"env": {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1"}, "torch": torch, "dist": dist}
+    exec(export.PREAMBLE, found)
+    assert str(found["device"]) == device
 
 
 @pytest.mark.parametrize("options, condition", [
