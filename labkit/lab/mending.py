@@ -6,7 +6,7 @@ from typing import Protocol
 
 from labkit import LabError
 from labkit.lab import leftovers, remote
-from labkit.lab.display.said import Said
+from labkit.lab.display.said import Said, together
 from labkit.lab.outcome import Outcome
 from labkit.lab.remote import Reachable
 from labkit.launch.spare import Spare
@@ -34,6 +34,10 @@ def settled(lab: Mendable, outcome: Outcome) -> Outcome:
     """The same, with nothing left under way: told, and ended on all ranks at once."""
     groups = leftovers.groups({r.rank: () for r in lab.ranks} | {s.rank: s.left.groups for s in outcome.said})
     unwaited = [x for s in outcome.said for x in s.dropped()]
+    told_there = [
+        f"{ranks(who)}: {x}" for x, who in together((x, s.rank) for s in outcome.said for x in s.left.notes)
+    ]
+    outcome = replace(outcome, notes=_lines(outcome.notes, *told_there))
     pending = any(s.left.under_way or s.left.destroyed for s in outcome.said)
     totals = _totals(lab, outcome.said)
     if of_mpi4py := leftovers.unlike({rank: of.called_of_mpi4py for rank, of in totals.items()}):
@@ -43,7 +47,7 @@ def settled(lab: Mendable, outcome: Outcome) -> Outcome:
     sent_more = sum(of.sent_more for of in totals.values()) if all_told else 0
     balance = sum(of.balance for of in totals.values()) if all_told else 0
     if not (outcome.stopped or groups or uneven or pending or sent_more or balance):
-        return replace(outcome, notes=leftovers.notes(unwaited))
+        return replace(outcome, notes=_lines(outcome.notes, leftovers.notes(unwaited)))
     raised = [s.rank for s in outcome.said if s.failure]
     halted = [s.rank for s in outcome.said if outcome.stopped and s.failure and s.failure.is_interrupt()]
     destroyed = [s.rank for s in outcome.said if s.left.destroyed]
@@ -67,7 +71,9 @@ def settled(lab: Mendable, outcome: Outcome) -> Outcome:
     anew = f"{ranks(destroyed)} destroyed the process group: all ranks have a new one" if destroyed else ""
     faulty = {(x.rank, x.what, x.place) for x in here if x.fate}
     dropped = [x for x in unwaited or here if (x.rank, x.what, x.place) not in faulty]
-    return replace(outcome, left=_lines(left, left and done), notes=_lines(leftovers.notes(dropped), anew))
+    return replace(
+        outcome, left=_lines(left, left and done), notes=_lines(outcome.notes, leftovers.notes(dropped), anew)
+    )
 
 
 def _totals(lab: Mendable, said: Sequence[Said]) -> dict[int, Totals]:

@@ -35,6 +35,7 @@ from labkit.rank import (
 from labkit.rank.native_output import NativeOutput
 from labkit.rank.protocol import STOPPED
 from labkit.rank.world import (
+    begin_as_programs_do,
     face_the_notebook,
     join_world,
     names,
@@ -47,11 +48,6 @@ from labkit.rank.world import (
 
 def _refuse(what: str, fix: str) -> NoReturn:
     raise LabError(f"{what} on a rank", "a rank has no keyboard: nobody could answer it", fix)
-
-
-def _stay() -> NoReturn:
-    found = "it would end this rank, and so all of them, a moment after the cell"
-    raise LabError("exit() on a rank", found, "leave it out; lab.stop() in the notebook ends the ranks")
 
 
 class RankEngine(IPEngine):
@@ -84,16 +80,22 @@ class RankEngine(IPEngine):
         tracebacks.install(self.kernel.shell, then=debugger.look_at)
         help.install(self.kernel.shell)
         displays.install(self.kernel.shell)
+        begin_as_programs_do(leftovers.note)
         self.kernel._abort_queues = lambda *args: None  # a failed cell must not swallow the next one
         self.kernel._publish_execute_input = lambda *args: None  # who has sent a cell knows it
         self.kernel.raw_input = lambda *prompt: _refuse("input()", "set the value in the cell")
-        self.kernel.shell.ask_exit = _stay
+        self.kernel.shell.ask_exit = self._leave_the_cell
         debugger.install()
         self.kernel.control_handlers["labkit_state_request"] = self._tell_state
         self.kernel.control_handlers["labkit_history_request"] = self._tell_history
         self.kernel.control_handlers["labkit_interrupt_request"] = self._interrupt
         self.kernel.control_handlers["labkit_help_request"] = self._help
         self.kernel.control_handlers["labkit_debug_request"] = self._debug
+
+    def _leave_the_cell(self) -> NoReturn:
+        """Do what exit() does in a script: nothing below it is run. IPython's would end the rank."""
+        leftovers.note("exit() has ended the cell and not the rank; lab.stop() ends all ranks")
+        raise SystemExit(self.kernel.shell.keepkernel_on_exit or 0)  # where IPython leaves exit's argument
 
     def _tell_state(self, stream: Any, ident: list[bytes], parent: dict[str, Any]) -> None:
         told = state.state(self.id)

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 import torch.distributed as dist
+from IPython import get_ipython
 
 from labkit.mpi import registration
 from labkit.mpi.call import Call
@@ -22,6 +23,8 @@ from labkit.rank import cells, gloo_works, world
 from labkit.rank.protocol import LEFT, WAITING, Left, Leftover, State, Totals
 from labkit.rank.wording import in_the_cell
 
+_notes: list[str] = []
+"""What the learner should know of the cell that runs."""
 _VERBS = {"send": "isend", "recv": "irecv"}
 
 
@@ -29,6 +32,7 @@ def install(kernel: Any) -> None:
     """Tell in the reply to a cell what it has left, if anything."""
     finish = kernel.finish_metadata
     gloo_works.watch()
+    get_ipython().events.register("pre_run_cell", lambda info: _notes.clear())
 
     def of_reply(reply: dict) -> dict:
         """Where it can tell something: of an error ipyparallel hands on no more than this."""
@@ -44,15 +48,22 @@ def install(kernel: Any) -> None:
     kernel.finish_metadata = finish_cell
 
 
+def note(sentence: str) -> None:
+    """Tell the learner at the end of the cell."""
+    if sentence not in _notes:
+        _notes.append(sentence)
+
+
 def _left(dropped: Sequence[Call], made: Sequence[Call]) -> Left:
     here = existing()
     raw = mpi4py.here
     under_way = (here is not None and leftovers.pending(here)) or gloo_works.pending() or raw.pending()
     return Left(
         under_way=bool(under_way),
-        destroyed=not dist.is_initialized(),
+        destroyed=not dist.is_initialized() or dist.get_backend() != world.backend(),
         dropped=tuple((x.what, x.place) for x in map(_told, dropped)),
         groups=tuple((f"new_group({list(call.ranks)})", _place(*call.place)) for call in made),
+        notes=tuple(_notes),
         totals=totals(),
     )
 

@@ -137,12 +137,14 @@ class Left:
     """What a rank tells at the end of a cell: what it leaves, and what it has made.
 
     `dropped` are operations for which it has not waited, `groups` its calls of `new_group`: what, and where.
+    `notes` are sentences for the learner.
     """
 
     under_way: bool = False
     destroyed: bool = False
     dropped: tuple[tuple[str, str], ...] = ()
     groups: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
     totals: Totals = Totals()
 
     @classmethod
@@ -151,7 +153,7 @@ class Left:
         if not told:
             return cls()
         listed = {name: tuple(map(tuple, told[name])) for name in ("dropped", "groups")}
-        return cls(**{**told, **listed, "totals": Totals.of(told["totals"])})
+        return cls(**{**told, **listed, "notes": tuple(told["notes"]), "totals": Totals.of(told["totals"])})
 
 
 @dataclass(frozen=True)

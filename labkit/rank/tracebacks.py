@@ -12,7 +12,7 @@ import traceback
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType, TracebackType
+from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 import torch
@@ -49,18 +49,32 @@ def install(shell: InteractiveShell, then: Callable[[BaseException, TracebackTyp
 
     shell.set_custom_exc((BaseException,), _show)
     shell.InteractiveTB.set_mode("Minimal")  # IPython formats each error once more, for its history
-    shown = shell.showtraceback
+    shown, run_code = shell.showtraceback, shell.run_code
 
     def showtraceback(*args: Any, exception_only: bool = False, **options: Any) -> None:
-        """Also of sys.exit in a cell, of which IPython would leave out the line."""
+        """Also of sys.exit in a cell, of which IPython would leave out the line. None of one that is no failure."""
         kind, error, trace = sys.exc_info()
+        if isinstance(error, SystemExit) and not error.code:
+            raise _Ended
         if exception_only and kind is not None and error is not None and trace is not None:
             _show(shell, kind, error, trace)
         else:
             shown(*args, **options)
 
-    shell.showtraceback = showtraceback  # type: ignore[method-assign]
+    async def run(code: CodeType, result: Any = None, *, async_: bool = False) -> bool:
+        try:
+            return await run_code(code, result, async_=async_)
+        except _Ended:
+            if result is not None:
+                result.error_in_exec = None
+            return True  # what stands below is not run
+
+    shell.showtraceback, shell.run_code = showtraceback, run  # type: ignore[method-assign]
     warnings.filterwarnings("ignore", "To exit: use", UserWarning)  # which is no advice on a rank
+
+
+class _Ended(BaseException):
+    """A cell has left in good order, as scripts do: by sys.exit(), or by exit()."""
 
 
 def short(kind: type[BaseException], error: BaseException, trace: TracebackType) -> list[str]:

@@ -3,15 +3,20 @@
 import os
 import random
 import socket
+from collections.abc import Callable
 from datetime import timedelta
-from functools import cache
+from functools import cache, wraps
+from inspect import signature
+from typing import Any
 
 import numpy
 import psutil
 import torch
 import torch.distributed as dist
+from IPython import get_ipython
+from torch.distributed import distributed_c10d as c10d
 
-from labkit import mpi
+from labkit import LabError, mpi
 from labkit.launch import endings, living, mpi_files
 from labkit.launch.hosts import ssh
 from labkit.mpi.watched.install import install
@@ -19,6 +24,8 @@ from labkit.mpi.wire import store
 from labkit.mpi.wire.runtime import MPI, WORLD
 
 GROUP_TIMEOUT = timedelta(minutes=30)
+_backend = ""
+"""Of the process group that all ranks have made together."""
 
 
 def join_world() -> None:
@@ -36,6 +43,13 @@ def join_world() -> None:
     else:
         numbers = {"store": _store(WORLD), "rank": WORLD.rank, "world_size": WORLD.size}
         dist.init_process_group(backend, timeout=GROUP_TIMEOUT, **numbers)
+    global _backend
+    _backend = dist.get_backend()
+
+
+def backend() -> str:
+    """What the process group that `join_world` made runs on, whatever a cell has done since."""
+    return _backend
 
 
 def remove_mpi_files() -> None:
@@ -55,6 +69,43 @@ def rejoin() -> None:
     if dist.is_initialized():
         dist.destroy_process_group()
     join_world()
+
+
+def begin_as_programs_do(note: Callable[[str], None]) -> None:
+    """Let `init_process_group` in a cell hand out the group that is there; `note` tells the learner more.
+
+    Programs of others begin with that call, and a cell may be run again. The second call in one cell fails
+    as anywhere. After `destroy_process_group` it makes the group that it is asked for.
+    """
+    really, handed_out = dist.init_process_group, False
+
+    @wraps(really)
+    def init_process_group(backend: str | None = None, *args: Any, **options: Any) -> None:
+        nonlocal handed_out
+        if not dist.is_initialized() or handed_out:
+            handed_out = True
+            return really(backend, *args, **options)
+        asked = signature(really).bind(backend, *args, **options).arguments
+        here = {"rank": dist.get_rank(), "world_size": dist.get_world_size()}
+        if unlike := {name: asked[name] for name in here if asked.get(name, -1) not in (-1, here[name])}:
+            raise LabError(
+                "init_process_group with " + ", ".join(f"{name}={value}" for name, value in unlike.items()),
+                "this is rank {rank} of {world_size}, which have a process group".format(**here),
+                "leave it out, or start so many ranks: labkit.start({})".format(asked.get("world_size", "")),
+            )
+        handed_out = True
+        if backend and dist.get_backend() not in backend:
+            note(
+                f"init_process_group({backend!r}) has got the process group that is there, with the backend "
+                f"{dist.get_backend()!r}; LABKIT_BACKEND={backend} starts ranks with the other"
+            )
+
+    def in_a_new_cell(info: object) -> None:
+        nonlocal handed_out
+        handed_out = False
+
+    dist.init_process_group = c10d.init_process_group = init_process_group
+    get_ipython().events.register("pre_run_cell", in_a_new_cell)
 
 
 def face_the_notebook() -> None:

@@ -1,0 +1,133 @@
+"""Programs as people write them run as a cell and as a script, and the next cell is right.
+
+Each file beside this one is a program that has never heard of labkit and asserts its own result. It is run as
+it stands as the body of a `%%px` cell, all in one lab and one namespace as in a notebook, and under mpiexec.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+from IPython.utils.capture import capture_output
+
+from labkit.lab.px import PxMagics
+from labkit.launch.hosts.ports import free_port
+from tests.mpi import launcher
+
+HERE = Path(__file__).parent
+PROGRAMS = {path.stem: path for path in sorted(HERE.glob("*.py")) if path != Path(__file__)}
+RANKS = 4
+DEADLINE = 60
+"""Seconds, also for a compiler and for workers that import torch."""
+
+QUICK = (
+    "torchrun_hello", "argparse_options", "sys_exit_zero", "reinit_group", "fsdp2_train", "loader_fork",
+    "top_level_await", "mpi_window", "mpi_futures", "graceful_signals", "gather_objects", "tensor_parallel",
+)  # fmt: skip
+"""As cells in `make test`, the others by `make test-all`."""
+
+NOT_AS_A_CELL: dict[str, str] = {}
+"""What labkit says instead of running a program."""
+
+NOT_AS_A_SCRIPT = {"top_level_await": "'await' outside function"}
+"""What Python says, with labkit or without."""
+
+ALONE = (
+    "torchrun_hello", "torchrun_ddp", "run_rank_size", "argparse_options", "sys_exit_zero", "early_exit",
+    "atexit_summary", "loader_spawn", "rpc_add", "rpc_cell_function", "fsdp2_train", "mpi_file", "mpi_window",
+    "mpi_futures", "gloo_beside_mpi", "dcp_async_save", "spawned_world", "graceful_signals",
+    "compile_inductor", "process_pool_spawn", "input_no_stdin",
+)  # fmt: skip
+"""By a command of their own: what they do at their start or end, or to their process, is what they show."""
+
+TOGETHER = tuple(name for name in PROGRAMS if name not in (*ALONE, *NOT_AS_A_SCRIPT))
+ONE_AFTER_THE_OTHER = """
+import os, runpy, sys
+import torch, torch.distributed as dist
+from mpi4py import MPI
+
+for path in sys.argv[1:]:
+    try:
+        runpy.run_path(path, run_name="__main__")
+    except SystemExit as left:
+        assert left.code in (None, 0), left
+    if dist.is_initialized():
+        dist.destroy_process_group()
+    print("passed:", os.path.basename(path), flush=True)
+    MPI.COMM_WORLD.Barrier()
+"""
+
+OF_TORCHRUN = ("torchrun_hello", "torchrun_ddp", "rpc_add", "rpc_cell_function")
+"""These read what torchrun sets."""
+AS_TORCHRUN = """
+import os, runpy, sys
+from mpi4py import MPI
+
+rank, size = MPI.COMM_WORLD.rank, MPI.COMM_WORLD.size
+os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(size))
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+EXTRA = re.compile(r"Traceback|deadlock|Error|never waited for|Warning")
+"""What no right program shows."""
+NEXT = """
+x = torch.ones(3) * (rank + 1)
+dist.all_reduce(x)
+gathered = [None] * world_size
+dist.all_gather_object(gathered, rank)
+print(x.tolist(), gathered)
+"""
+
+
+def test_there_are_enough():
+    assert len(PROGRAMS) >= 50
+    assert {*QUICK, *ALONE, *NOT_AS_A_CELL, *NOT_AS_A_SCRIPT} <= PROGRAMS.keys()
+
+
+@pytest.fixture(scope="module")
+def lab(labs):
+    return labs(RANKS)
+
+
+def cell(lab, shell, code: str, options: str = "") -> str:
+    """All that the notebook shows of a cell, which ends well."""
+    with capture_output() as captured:
+        PxMagics(shell, lab).cell_px(options, code)
+    return "\n".join(output.data["text/plain"] for output in captured.outputs)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n not in QUICK)) for n in PROGRAMS]
+)
+def test_as_a_cell(lab, shell, name):
+    code, pids = PROGRAMS[name].read_text(), [r.pid for r in lab.ranks]
+    if name in NOT_AS_A_CELL:
+        with pytest.raises(Exception, match=NOT_AS_A_CELL[name]):
+            cell(lab, shell, code, f"--deadline {DEADLINE}")
+    else:
+        shown = cell(lab, shell, code, f"--deadline {DEADLINE}")
+        assert not EXTRA.search(shown), shown
+    assert cell(lab, shell, NEXT, "--deadline 20") == "[ranks 0-3] [10.0, 10.0, 10.0] [0, 1, 2, 3]"
+    assert pids == [r.pid for r in lab.ranks]
+
+
+def run(tmp_path, *argv: str) -> str:
+    """What four ranks of a command print, which ends well."""
+    meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    finished = launcher.run(RANKS, [*argv], tmp_path / "output.txt", 2 * DEADLINE, **meeting)
+    assert finished.code == 0 and not finished.timed_out, finished.output
+    assert not EXTRA.search(finished.output), finished.output
+    return finished.output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ALONE)
+def test_as_a_script(tmp_path, name):
+    run(tmp_path, *(("-c", AS_TORCHRUN) if name in OF_TORCHRUN else ()), str(PROGRAMS[name]))
+
+
+@pytest.mark.slow
+def test_as_scripts_one_after_the_other(tmp_path):
+    paths = [str(PROGRAMS[name]) for name in TOGETHER]
+    passed = run(tmp_path, "-c", ONE_AFTER_THE_OTHER, *paths)
+    assert passed.count("passed: ") == RANKS * len(TOGETHER)
