@@ -34,10 +34,8 @@ def settled(lab: Mendable, outcome: Outcome) -> Outcome:
     """The same, with nothing left under way: told, and ended on all ranks at once."""
     groups = leftovers.groups({r.rank: () for r in lab.ranks} | {s.rank: s.left.groups for s in outcome.said})
     unwaited = [x for s in outcome.said for x in s.dropped()]
-    told_there = [
-        f"{ranks(who)}: {x}" for x, who in together((x, s.rank) for s in outcome.said for x in s.left.notes)
-    ]
-    outcome = replace(outcome, notes=_lines(outcome.notes, *told_there))
+    own = together((note, s.rank) for s in outcome.said for note in s.left.notes)
+    outcome = replace(outcome, notes=_lines(outcome.notes, *(f"{ranks(who)}: {note}" for note, who in own)))
     pending = any(s.left.under_way or s.left.destroyed for s in outcome.said)
     totals = _totals(lab, outcome.said)
     if of_mpi4py := leftovers.unlike({rank: of.called_of_mpi4py for rank, of in totals.items()}):
@@ -71,9 +69,8 @@ def settled(lab: Mendable, outcome: Outcome) -> Outcome:
     anew = f"{ranks(destroyed)} destroyed the process group: all ranks have a new one" if destroyed else ""
     faulty = {(x.rank, x.what, x.place) for x in here if x.fate}
     dropped = [x for x in unwaited or here if (x.rank, x.what, x.place) not in faulty]
-    return replace(
-        outcome, left=_lines(left, left and done), notes=_lines(outcome.notes, leftovers.notes(dropped), anew)
-    )
+    notes = _lines(outcome.notes, leftovers.notes(dropped), anew)
+    return replace(outcome, left=_lines(left, left and done), notes=notes)
 
 
 def _totals(lab: Mendable, said: Sequence[Said]) -> dict[int, Totals]:

@@ -70,7 +70,6 @@ class RankEngine(IPEngine):
         sys.modules["debugpy"] = None  # for 0.2 s ipykernel would load a debugger, which no front end reaches
         await super().complete_registration(*args)
         del sys.modules["debugpy"]
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # nothing to save: end at once
         gc.freeze()  # else each clean start looks through all that torch has made, 0.1 s
         gc.enable()
         interrupts.install(self.kernel)

@@ -27,11 +27,17 @@ def install(kernel: Any) -> None:
     """Use this handler while the kernel handles a request; an idle rank ignores interrupts."""
     kernel.pre_handler_hook = lambda: signal.signal(signal.SIGINT, _on_interrupt)
     kernel.post_handler_hook = _end_of_request
+    _between_cells()
+
+
+def _between_cells() -> None:
+    """Whatever a cell has set: SIGTERM ends this process, and those that a later cell forks."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # nothing to save: end at once
 
 
 def _end_of_request() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _between_cells()
     while _traced:  # Python has switched tracing off, as whenever a trace function raises
         sys.settrace(_traced.pop())
 

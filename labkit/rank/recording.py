@@ -23,6 +23,7 @@ class _Started:
     offset: Offset
     cell: int  # IPython's number of the first cell to come
     spans: dict[int, tuple[Moment, Moment]] = field(default_factory=dict)  # when each cell ran, by number
+    run_code: Callable | None = None  # what is there when nothing is recorded
 
 
 _started: _Started | None = None
@@ -35,6 +36,7 @@ def start() -> None:
     shell = get_ipython()
     _started = _Started(measure(), shell.execution_count if shell else 1)
     if shell:
+        _started.run_code = shell.run_code
         shell.run_code = _timed(shell)  # its events for cells have milliseconds of its own work between them
     other_groups.watch()
     record.start()
@@ -43,10 +45,10 @@ def start() -> None:
 def off() -> list[Call]:
     """Stop recording, whatever state it is in; what was recorded. On this rank alone."""
     global _started
+    if _started is not None and _started.run_code is not None:
+        get_ipython().run_code = _started.run_code
     calls, record.records, _started = record.records or [], None, None
     other_groups.unwatch()
-    if get_ipython():
-        vars(get_ipython()).pop("run_code", None)
     return calls
 
 

@@ -52,7 +52,7 @@ def install(shell: InteractiveShell, then: Callable[[BaseException, TracebackTyp
     shown, run_code = shell.showtraceback, shell.run_code
 
     def showtraceback(*args: Any, exception_only: bool = False, **options: Any) -> None:
-        """Also of sys.exit in a cell, of which IPython would leave out the line. None of one that is no failure."""
+        """Also of sys.exit in a cell, unless all is well, of which IPython would leave out the line."""
         kind, error, trace = sys.exc_info()
         if isinstance(error, SystemExit) and not error.code:
             raise _Ended

@@ -13,6 +13,7 @@ import numpy
 import psutil
 import torch
 import torch.distributed as dist
+import torch.distributed.nn  # noqa: F401 - as in a script, before a group is there, which it would keep as default
 from IPython import get_ipython
 from torch.distributed import distributed_c10d as c10d
 

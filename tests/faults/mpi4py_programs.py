@@ -246,6 +246,15 @@ RIGHT = {
         "comm.Sendrecv_replace([matrix, 1, column], 1 - me, source=1 - me)\n"
         "assert (matrix[:, 0] == 1 - me).all() and (matrix[:, 1:] == me).all()"
     ),
+    "Allgather of a struct, and a message": (
+        "kind = np.dtype([('x', 'f8'), ('id', 'i4')], align=True)\n"
+        "struct = MPI.Datatype.Create_struct([1, 1], [0, 8], [MPI.DOUBLE, MPI.INT])\n"
+        "struct = struct.Create_resized(0, kind.itemsize).Commit()\n"
+        "mine, all = np.array([(0.5, me)], kind), np.zeros(2, kind)\n"
+        "comm.Allgather([mine, 1, struct], [all, 1, struct])\nassert list(all['id']) == [0, 1]\n"
+        "comm.Sendrecv([mine, 1, struct], 1 - me, recvbuf=[all, 1, struct], source=1 - me)\n"
+        "assert all['id'][0] == 1 - me"
+    ),
     "Sendrecv_replace along a line": (
         "x[:] = me\nup = MPI.PROC_NULL if me else 1\ndown = 0 if me else MPI.PROC_NULL\n"
         "comm.Sendrecv_replace(x, up, source=down)\nassert (x == 0).all()"

@@ -1,6 +1,7 @@
 """What a cell leaves under way is told, and does not reach the next cell."""
 
 import re
+import tempfile
 import time
 
 import pytest
@@ -215,6 +216,46 @@ def test_a_process_group_that_was_destroyed_is_made_anew(labs, shell, who):
     lab = labs(2)
     told = run(shell, lab, f"g = dist.new_group()\nif {who}:\n    dist.destroy_process_group()")
     assert told.endswith("destroyed the process group: all ranks have a new one")
+    next_cells_are_right(shell, lab)
+
+
+INIT = "g = dist.group.WORLD\ndist.init_process_group({})\n[dist.group.WORLD is g, dist.get_backend()]"
+
+
+@pytest.mark.parametrize(
+    "asked, told",
+    [
+        ("", ""),
+        ("'mpi'", ""),
+        ("'mpi', rank=rank, world_size=world_size", ""),
+        ("init_method='env://'", ""),
+        (
+            "'gloo', init_method='tcp://127.0.0.1:9'",
+            r"ranks 0-1: init_process_group\('gloo'\) has got.*'mpi'",
+        ),
+        ("backend='cpu:gloo,cuda:nccl'", "has got the process group that is there"),
+    ],
+)
+def test_a_program_begins_with_the_group_that_is_there(labs, shell, asked, told):
+    lab, code = labs(2), INIT.format(asked)
+    for _ in range(2):  # a cell may be run again
+        first, *notes = run(shell, lab, code).splitlines()
+        assert first == "[ranks 0-1] [True, 'mpi']" and len(notes) == bool(told)
+        assert re.search(told, "".join(notes))
+
+
+def test_what_a_program_asks_of_its_group_is_as_elsewhere(labs, shell):
+    lab = labs(2)
+    with pytest.raises(CellError, match="twice"):
+        run(shell, lab, "dist.init_process_group()\ndist.init_process_group()")
+    with pytest.raises(CellError, match=r"world_size=3(?s:.*)rank [01] of 2(?s:.*)labkit.start\(3\)"):
+        run(shell, lab, "dist.init_process_group(rank=rank, world_size=3)")
+    another = "dist.destroy_process_group()\ndist.init_process_group('gloo', store=dist.FileStore({!r}, 2), "
+    with tempfile.TemporaryDirectory() as folder:
+        code = another.format(f"{folder}/store") + "rank=rank, world_size=2)\ndist.get_backend()"
+        first, note = run(shell, lab, code).splitlines()
+    assert first == "[ranks 0-1] 'gloo'" and "all ranks have a new one" in note
+    assert run(shell, lab, "dist.get_backend()") == "[ranks 0-1] 'mpi'"
     next_cells_are_right(shell, lab)
 
 

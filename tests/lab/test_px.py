@@ -49,9 +49,28 @@ def test_targets(px, line, who):
 
 
 @pytest.mark.parametrize("leave", ["exit()", "quit()"])
-def test_a_rank_does_not_leave_a_moment_after_the_cell(labs, shell, leave):
-    with pytest.raises(CellError, match=r"exit\(\) on a rank(?s:.*)lab.stop\(\)"):
-        PxMagics(shell, labs(2)).cell_px("", leave)
+def test_a_rank_does_not_leave_a_moment_after_the_cell(labs, px, leave):
+    """It ends the cell, as it ends a script."""
+    lab = labs(2)
+    told = px(f"print('above')\n{leave}\nprint('below')", lab=lab)
+    assert told.startswith("[ranks 0-1] above\nranks 0-1: exit() has ended the cell") and "lab.stop()" in told
+    assert px("rank", lab=lab) == "[rank 0] 0\n[rank 1] 1"
+
+
+@pytest.mark.parametrize("end", ["sys.exit()", "sys.exit(0)", "raise SystemExit", "sys.exit(dist.barrier())"])
+def test_an_end_in_good_order_is_no_error(px, end):
+    assert px(f"import sys\nprint('above')\n{end}\nprint('below')", ranks=2) == "[ranks 0-1] above"
+
+
+@pytest.mark.parametrize("end", ["sys.exit(3)", "sys.exit('no data')", "exit(3)"])
+def test_an_end_that_reports_a_failure_is_one(px, end):
+    with pytest.raises(CellError, match=r"SystemExit: (3|no data) \(line 3"):
+        px(f"import sys\n{end}", ranks=2)
+
+
+def test_who_waits_for_a_rank_that_has_ended_in_good_order_is_told(px):
+    with pytest.raises(CellError, match=r"deadlock: rank 1 finished the cell"):
+        px("import sys\nif rank == 1:\n    sys.exit(0)\ndist.barrier()", ranks=2)
 
 
 @pytest.mark.parametrize("asked", ["99", "abc", "[0", "0,9", "[]", "7:", "1.5", "{}", "__import__('os')"])

@@ -21,7 +21,7 @@ models[1].register_comm_hook(None, default_hooks.fp16_compress_hook)
 norms = []
 for name, module in models[0].named_modules():
     module.register_full_backward_hook(lambda m, gi, go: norms.append(go[0].norm().item()))
-x = torch.full((5, 6), float(dist.get_rank()))
+x = torch.full((5, 6), float(dist.get_rank()), requires_grad=True)
 for m in models:
     m(x).sum().backward()
 assert state["buckets"] == 1 and norms

@@ -5,7 +5,7 @@ comm = MPI.COMM_WORLD
 rank, size = comm.rank, comm.size
 
 memory = np.zeros(size, dtype="d")
-win = MPI.Win.Create(memory, comm=comm)
+win = MPI.Win.Create(memory, disp_unit=memory.itemsize, comm=comm)
 win.Fence()
 mine = np.array([rank + 0.5])  # until the next fence
 for target in range(size):

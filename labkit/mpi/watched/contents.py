@@ -99,7 +99,7 @@ def _of_datatype(datatype: MPI.Datatype) -> tuple[int, int]:
     basic = datatype
     while not basic.is_predefined:
         below, combiner, _ = basic.decode()
-        if not isinstance(below, MPI.Datatype):  # a struct
+        if combiner == "STRUCT":
             return BYTES, datatype.size
         basic = below
     return _kind(basic), datatype.size // max(1, basic.size)
