@@ -8,13 +8,18 @@ need not wait for it.
 from __future__ import annotations
 
 import ast
+import re
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import torch
+
+    from labkit.trace import Trace
 
 Arguments = list[tuple]
 """The arguments of every rank's call, in the order of the ranks."""
@@ -24,10 +29,16 @@ Values = Callable[[Arguments], list]
 
 @dataclass(frozen=True)
 class Answers:
-    """What the learner's function gave on every rank of one world, for these arguments."""
+    """What the learner's function gave on every rank of one world, for these arguments.
+
+    `expected` is what the solution gave there, for a judge that compares with it; elsewhere it is empty.
+    `trace` is what the ranks did, where ranks ran.
+    """
 
     arguments: Arguments
     found: list
+    expected: list = field(default_factory=list)
+    trace: Trace | None = None
 
     @property
     def size(self) -> int:
@@ -49,6 +60,76 @@ class Limit:
     why: str
     least: Callable[[Arguments], float] | None = None
     too_little: str = ""
+
+
+@dataclass(frozen=True)
+class Edit:
+    """Another answer to an exercise, as a change of its solution: a wrong one, a right one, or a stub.
+
+    `changes` are pairs of texts: each first one stands in the solution exactly once, and the second one takes
+    its place. `body` takes the place of the whole body instead. `says` explains a wrong answer to whoever
+    wrote it; `hangs` is a wrong answer that never ends, so that a check must not run it to recognise it.
+    """
+
+    changes: tuple[tuple[str, str], ...] = ()
+    body: str = ""
+    says: str = ""
+    hangs: bool = False
+
+    def of(self, head: str, solution: str) -> str:
+        """The source of this answer. AssertionError if a text to be changed is not there exactly once."""
+        if self.body:
+            return f"{head}\n{textwrap.indent(self.body, '    ')}\n"
+        return edited(solution, *(text for change in self.changes for text in change))
+
+
+def edited(source: str, *texts: str) -> str:
+    """A source in which new texts stand for old ones; they come in pairs: `edited(source, "x.grad", "grad")`.
+
+    AssertionError if an old text is not there exactly once.
+    """
+    for old, new in zip(texts[::2], texts[1::2], strict=True):
+        assert source.count(old) == 1, f"{old!r} stands {source.count(old)} times in\n{source}"
+        source = source.replace(old, new)
+    return source
+
+
+def algorithm(path: str, name: str = "") -> str:
+    """The source of a function or class of labkit.algorithms as a lesson shows it: "ring.all_reduce_ring".
+
+    Without its docstring and types, and by another name if one is given. The file is read and not imported,
+    as torch would come with it.
+    """
+    module, _, called = path.rpartition(".")
+    text = Path(__file__).parents[1].joinpath("algorithms", f"{module}.py").read_text(encoding="utf-8")
+    whole = next(n for n in ast.parse(text).body if getattr(n, "name", "") == called)
+    lines: list[str | None] = list(text.splitlines())
+    for node in ast.walk(whole):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            first = node.body[0]
+            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+                lines[first.lineno - 1 : first.end_lineno] = [None] * (first.end_lineno - first.lineno + 1)
+            if isinstance(node, ast.FunctionDef):
+                for argument in ast.walk(node.args):
+                    if isinstance(argument, ast.arg):
+                        argument.annotation = None
+                head = f"{' ' * node.col_offset}def {node.name}({ast.unparse(node.args)}):"
+                rest = [None] * (first.lineno - node.lineno - 1)
+                lines[node.lineno - 1 : first.lineno - 1] = [head, *rest]
+    shown = [line for line in lines[whole.lineno - 1 : whole.end_lineno] if line is not None]
+    source = "\n".join(shown).replace(":\n\n", ":\n") + "\n"
+    return re.sub(rf"\b{called}\b", name, source) if name else source
+
+
+def edit(*texts: str, says: str = "", hangs: bool = False) -> Edit:
+    """An answer that has other texts than the solution: `edit("send(x.grad", "send(grad")`, or more pairs."""
+    assert texts and len(texts) % 2 == 0, "texts come in pairs: the old one, the new one"
+    return Edit(tuple(zip(texts[::2], texts[1::2], strict=True)), says=says, hangs=hangs)
+
+
+def body(text: str, says: str = "", hangs: bool = False) -> Edit:
+    """An answer with a body of its own, below the head of the stub."""
+    return Edit(body=text, says=says, hangs=hangs)
 
 
 def returned(arguments: tuple, result: Any) -> Any:
@@ -84,7 +165,13 @@ class Exercise:
     hints: tuple[str, ...]
     given: Callable[[torch.Generator, int], Arguments]
     judge: Callable[[Answers], str]
+    wrong: tuple[Edit, ...] = ()
+    """Wrong answers that are known. Of those that end the check names the one whose values a learner has."""
+    right: tuple[Edit, ...] = ()
+    """Right answers of another kind than the solution, which a check must accept."""
     limits: tuple[Limit, ...] = ()
+    demands: tuple[Callable[[Answers], str], ...] = ()
+    """What the text asks of the way beside the values: each says in a sentence what was not done, or ""."""
     sizes: tuple[int, ...] = (2, 3, 4)
     answer: Callable[[tuple, Any], Any] = returned
     uses: tuple[str, ...] = ()
@@ -112,6 +199,10 @@ class Exercise:
             if isinstance(written, ast.ClassDef)
             else f"{written.name}({ast.unparse(written.args)})"
         )
+
+    def answer_of(self, edited: Edit) -> str:
+        """The source of another answer to this exercise."""
+        return edited.of(self.head, self.solution)
 
     @property
     def whole(self) -> bool:

@@ -12,6 +12,7 @@ from labkit.exercises import sharing
 from labkit.exercises.answer import in_notebook
 from labkit.exercises.catalogue import exercise_named
 from labkit.exercises.describe import Answers, Arguments, Exercise
+from labkit.exercises.judge import LikeSolution
 from labkit.exercises.lazy_torch import torch
 from labkit.exercises.measure import Run, lost, over, risky, under, unsent, used
 from labkit.exercises.measure import changed as changed_argument
@@ -183,21 +184,70 @@ def _try(lab: Lab, exercise: Exercise, size: int, seed: int) -> tuple[str, str]:
         problem, left = _execute(lab, "compete", exercise, size, seed)
     if problem:
         return problem, ""
-    asked = f"to check {exercise.name}"
-    runs: list[Run] = remote.call(lab, "exercises.on_rank.last", asked=asked, targets=range(size))
-    answers = Answers(_arguments(exercise, size, seed), [run.found for run in runs])
-    problem = risky(runs) or exercise.judge(answers) or lost(trace) or unsent(runs)
+    runs = _came_of_it(lab, exercise, size)
+    arguments, expected = _arguments(exercise, size, seed), []
+    if isinstance(exercise.judge, LikeSolution):
+        expected = _known(lab, exercise, size, seed, -1)
+    answers = Answers(arguments, [run.found for run in runs], expected, _runs[exercise.name])
+    problem = risky(runs) or _wrong(lab, exercise, answers, seed) or lost(trace) or unsent(runs)
     problem = problem or changed_argument(runs) or left
     if not problem and (too_much := over(exercise, answers, trace, runs)):
         problem = f"every rank is right, but over budget: {too_much}"
+    if not problem:
+        problem = next(filter(None, (demand(answers) for demand in exercise.demands)), "")
     if not problem and (too_little := under(exercise, answers, trace, runs)):
         problem = f"the values are right, but not by the way that was asked for: {too_little}"
     return problem, used(exercise, answers, trace, runs)
 
 
-def _execute(lab: Lab, function: str, exercise: Exercise, size: int, seed: int) -> tuple[str, str]:
+def _came_of_it(lab: Lab, exercise: Exercise, size: int) -> list[Run]:
+    """What the last function that was run on the ranks gave and used."""
+    asked = f"to check {exercise.name}"
+    return remote.call(lab, "exercises.on_rank.last", asked=asked, targets=range(size))
+
+
+def _known(lab: Lab, exercise: Exercise, size: int, seed: int, wrong: int) -> list:
+    """What the solution gives on each rank (-1), or that known wrong answer; empty if that fails."""
+    problem, _ = _execute(lab, "run_known", exercise, size, seed, wrong)
+    assert not problem or wrong >= 0, f"the solution of {exercise.name} fails: {problem}"
+    return [] if problem else [run.found for run in _came_of_it(lab, exercise, size)]
+
+
+def _wrong(lab: Lab, exercise: Exercise, answers: Answers, seed: int) -> str:
+    """What the judge says; where values differ from the solution's, also which known mistake gives them."""
+    problem = exercise.judge(answers)
+    if not problem or not isinstance(exercise.judge, LikeSolution):
+        return problem
+    return "\n".join(filter(None, [problem, _diagnosis(lab, exercise, exercise.judge, answers, seed)]))
+
+
+def _diagnosis(lab: Lab, exercise: Exercise, judge: LikeSolution, answers: Answers, seed: int) -> str:
+    """What is said of the known wrong answers that give what the ranks gave; "" if they are not of one kind.
+
+    In a small world different mistakes may give the same values: then larger ones decide.
+    """
+    fits = [n for n, wrong in enumerate(exercise.wrong) if wrong.says and not wrong.hangs]
+    for size in (size for size in exercise.sizes if answers.size <= size <= len(lab)):
+        again = seed - answers.size + size
+        if size != answers.size:
+            problem, _ = _execute(lab, "run", exercise, size, again)
+            if problem:
+                return ""
+            answers = replace(answers, found=[run.found for run in _came_of_it(lab, exercise, size)])
+        gave = {n: _known(lab, exercise, size, again, n) for n in fits}
+        fits = [n for n in fits if gave[n] and not judge.wrong(replace(answers, expected=gave[n]))]
+        if len({exercise.wrong[n].says for n in fits}) < 2:
+            break
+        seed, answers = again, replace(answers, arguments=_arguments(exercise, size, again))
+    said = {exercise.wrong[n].says for n in fits}
+    return said.pop() if len(said) == 1 else ""
+
+
+def _execute(
+    lab: Lab, function: str, exercise: Exercise, size: int, seed: int, *more: int
+) -> tuple[str, str]:
     """Run it as a cell, under a deadline: how it failed, and what it left under way; "" if not."""
-    source = remote.as_cell(f"exercises.on_rank.{function}", exercise.name, size, seed)
+    source = remote.as_cell(f"exercises.on_rank.{function}", exercise.name, size, seed, *more)
     with interrupts_noted() as interrupted:
         result = remote.send_cell(lab[:], source)
         outcome = cell.follow(lab, result, DEADLINE, interrupted=interrupted)

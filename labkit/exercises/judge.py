@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from labkit.exercises.describe import Answers, Arguments, Values
 from labkit.exercises.lazy_torch import torch
@@ -24,6 +25,90 @@ class Mistake:
 def everywhere(of: Callable[[Arguments], object]) -> Values:
     """The same value on every rank, as `expected` of compare or `values` of a Mistake."""
     return lambda arguments: [of(arguments)] * len(arguments)
+
+
+@dataclass(frozen=True)
+class LikeSolution:
+    """A judge who compares what ranks gave with what the solution gives there, within a relative tolerance.
+
+    The tolerance is relative to the largest expected element. `only_rank_0`: what the others give is theirs.
+    """
+
+    tolerance: float = 1e-4
+    only_rank_0: bool = False
+
+    def wrong(self, answers: Answers) -> list[int]:
+        """The ranks whose answers differ from what is expected."""
+        count = 1 if self.only_rank_0 else answers.size
+        return [r for r in range(count) if not agree(answers.found[r], answers.expected[r], self.tolerance)]
+
+    def __call__(self, answers: Answers) -> str:
+        wrong = self.wrong(answers)
+        return _different(answers, answers.expected, wrong, self.tolerance) if wrong else ""
+
+
+def like_solution(tolerance: float = 1e-4, only_rank_0: bool = False) -> LikeSolution:
+    """A judge who compares with the solution, run on the same ranks with the same arguments."""
+    return LikeSolution(tolerance, only_rank_0)
+
+
+def agree(found: object, expected: object, tolerance: float) -> bool:
+    """Whether two answers agree: dicts by their keys, lists by their places, tensors by type and shape too.
+
+    A number may be a tensor, of Python or of numpy. Tensors of whole numbers may have any type of them.
+    """
+    if isinstance(expected, dict):
+        return (
+            isinstance(found, dict)
+            and found.keys() == expected.keys()
+            and all(agree(found[key], expected[key], tolerance) for key in expected)
+        )
+    if isinstance(expected, list):
+        if torch.is_tensor(found):
+            return close(found, expected, tolerance)
+        return (
+            isinstance(found, list)
+            and len(found) == len(expected)
+            and all(map(agree, found, expected, [tolerance] * len(found)))
+        )
+    if _other_type(found, expected):
+        return False
+    return close(found, expected, tolerance) if numbers(expected) is not None else found == expected
+
+
+def _other_type(found: Any, expected: Any) -> bool:
+    """Whether both are tensors of more than one number, and their types differ in exactness or in kind."""
+    if not (torch.is_tensor(found) and torch.is_tensor(expected)) or expected.numel() < 2:
+        return False
+    floating = found.is_floating_point(), expected.is_floating_point()
+    return floating[0] != floating[1] or (all(floating) and found.dtype != expected.dtype)
+
+
+def _different(answers: Answers, expected: list, wrong: list[int], tolerance: float) -> str:
+    """Which ranks are wrong; of the first of them what it should have and has, and what that looks like."""
+    first = wrong[0]
+    found, right = answers.found[first], expected[first]
+    lines = [f"{ranks(wrong)} {'is' if len(wrong) == 1 else 'are'} wrong"]
+    if _other_type(found, right) and close(found, right, 1e-2):
+        names = [str(t.dtype).removeprefix("torch.") for t in (found, right)]
+        return f"{lines[0]}: the numbers are {names[0]}, and {names[1]} was asked for"
+    start = _first_difference(found, right, tolerance)
+    where = f" (from element {start} on)" if start else ""
+    should, has = show(right, start), show(found, start)
+    lines += [f"  rank {first} expected {should}{where}", f"  rank {first} got      {has}"]
+    if should == has and (apart := _apart(found, right)):
+        lines.append(f"  they differ by {apart:.1e} of the largest number; {tolerance:.0e} is allowed")
+    if all(answers.found[r] is None for r in wrong):
+        return "\n".join([*lines, "Nothing came back: a function without `return` returns None."])
+    return "\n".join([*lines, *_factor(answers, expected, wrong)])
+
+
+def _apart(found: object, expected: object) -> float:
+    """How far two answers are apart, relative to the largest expected element; 0 where that says nothing."""
+    a, b = numbers(found), numbers(expected)
+    if a is None or b is None or a.shape != b.shape or not b.any():
+        return 0.0
+    return ((a - b).abs().max() / b.abs().max()).item()
 
 
 @dataclass(frozen=True)

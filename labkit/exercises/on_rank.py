@@ -6,13 +6,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
 
+import numpy
 import torch
 import torch.distributed as dist
 from IPython import get_ipython
 
+from labkit import algorithms
 from labkit.algorithms.memory import Memory
 from labkit.exercises.catalogue import exercise_named
 from labkit.exercises.describe import Exercise
@@ -51,7 +53,8 @@ def _meaning(written: Any) -> Any:
 def run(name: str, size: int, seed: int) -> None:
     """Call the learner's function as in a world of the first `size` ranks; the others have no part.
 
-    In a cell, so that labkit can watch it, and tell its line. `last` gives what came of it.
+    In a cell, so that labkit can watch it, and tell its line. `last` gives what came of it. While it runs,
+    labkit's own function that the exercise asks for is not to be had.
     """
     global _last
     _last = Run()
@@ -62,13 +65,75 @@ def run(name: str, size: int, seed: int) -> None:
         measures = {limit.measure for limit in exercise.limits}
         arguments = draw(exercise, size, seed)
         memory = Memory(arguments)
-        with followed() as requests, memory if "memory" in measures else nullcontext():
+        with (
+            shut(exercise, names),
+            followed() as requests,
+            memory if "memory" in measures else nullcontext(),
+        ):
             result = exercise.use(names[name], arguments)
         before = draw(exercise, size, seed)
         kept = {i: name for i, name in exercise.untouched.items() if i < len(arguments)}
         changed = next((name for i, name in kept.items() if not same(arguments[i], before[i])), "")
         found = _portable(exercise.answer(arguments, result))
         _last = Run(found, memory.peak, 0.0, requests.risky, requests.unsent, changed)
+
+
+def run_known(name: str, size: int, seed: int, wrong: int) -> None:
+    """Call the solution, or the known wrong answer of that number, in the same world with the same arguments.
+
+    -1 is the solution. `last` gives what came of it.
+    """
+    global _last
+    _last = Run()
+    exercise = exercise_named(name)
+    source = exercise.solution if wrong < 0 else exercise.answer_of(exercise.wrong[wrong])
+    names = dict(get_ipython().user_ns)
+    for statement in exercise.imports:
+        exec(statement, names)
+    with world(size) as member:
+        if not member:
+            return
+        names.update(rank=dist.get_rank(), world_size=size)
+        exec(compile(source, f"<a known answer to {name}>", "exec"), names)
+        arguments = draw(exercise, size, seed)
+        result = exercise.use(names[name], arguments)
+        _last = Run(_portable(exercise.answer(arguments, result)))
+
+
+@contextmanager
+def shut(exercise: Exercise, names: dict[str, Any]) -> Iterator[None]:
+    """Keep labkit's ready-made function from the learner's while that is checked, under whatever name.
+
+    The code of labkit's is exchanged and not its name, as a cell may have imported it under another one. In
+    the cells' names it is the name: after an earlier check it may be the learner's function itself.
+    """
+    name = exercise.becomes
+    if not name:
+        yield
+        return
+    kept = {function: function.__code__ for function in _functions(getattr(algorithms, name, None))}
+    there = names.get(name)
+    refusing: dict[str, Any] = {}
+    problem = f"{exercise.name} calls {name}", "that is what you shall write", f"write it in {exercise.name}"
+    exec(f"def refused(*_, **__): raise __import__('labkit').LabError(*{problem!r})", refusing)
+    try:
+        for function in kept:
+            function.__code__ = refusing["refused"].__code__
+        if there is not None:
+            names[name] = refusing["refused"]
+        yield
+    finally:
+        for function, code in kept.items():
+            function.__code__ = code
+        if there is not None:
+            names[name] = there
+
+
+def _functions(ready: Any) -> list[FunctionType]:
+    """The functions of labkit's answer, which is one, or a class: whose code can be exchanged."""
+    parts = vars(ready).values() if isinstance(ready, type) else [ready]
+    found = [getattr(part, "__func__", part) for part in parts]
+    return [part for part in found if isinstance(part, FunctionType) and not part.__code__.co_freevars]
 
 
 def compete(name: str, size: int, seed: int) -> None:
@@ -156,4 +221,6 @@ def _portable(value: Any) -> Any:
         return [_portable(item) for item in value]
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
+    if isinstance(value, numpy.ndarray) and value.dtype.kind in "biufc":
+        return torch.as_tensor(value.copy())
     return value.item() if hasattr(value, "item") else f"a {type(value).__name__}"

@@ -49,6 +49,18 @@ def each_exercise_in_turn(test, one_in):
     return pytest.mark.parametrize("name", given)
 
 
+def known(kind, one_in):
+    """The wrong or the right answers that exercises hold; `make test` tries one of one exercise in so many."""
+    by_day = drawn(kind, list(EXERCISES), len(EXERCISES) // one_in)
+    return [
+        pytest.param(
+            name, n, id=f"{IDS[name]}: {kind} {n}", marks=[pytest.mark.slow] * (name not in by_day or n > 0)
+        )
+        for name, exercise in EXERCISES.items()
+        for n in range(len(getattr(exercise, kind)))
+    ]
+
+
 @pytest.fixture(scope="module")
 def verdict(labs):
     """`verdict(name, source)`: what a learner is told whose cell this is; None: no cell was run."""
@@ -117,8 +129,30 @@ def test_a_wrong_answer_is_told_what_is_wrong(verdict, name, label):
     assert called and not re.search(r"\d", re.sub("`.*?`", "", called)), f"what is drawn is in {called!r}"
 
 
+@pytest.mark.parametrize(("name", "number"), known("right", one_in=8))
+def test_another_right_answer_passes(verdict, name, number):
+    exercise = EXERCISES[name]
+    told = verdict(name, exercise.answer_of(exercise.right[number]))
+    assert told.solved, why(told)
+
+
+@pytest.mark.parametrize(("name", "number"), known("wrong", one_in=4))
+def test_a_known_mistake_is_named(verdict, name, number):
+    exercise = EXERCISES[name]
+    wrong = exercise.wrong[number]
+    source = exercise.answer_of(wrong)
+    told = verdict(name, source)
+    assert not told.solved, f"{name}: this wrong answer passes:\n{source}\n{why(told)}"
+    assert wrong.says in told.text, f"{name}: not told {wrong.says!r}\n{why(told)}"
+    called = mistake.name(told.text)
+    assert called and not re.search(r"\d", re.sub("`.*?`", "", called)), f"what is drawn is in {called!r}"
+
+
 @each_exercise
 def test_there_are_enough_of_either(name):
+    if EXERCISES[name].wrong:
+        assert len(EXERCISES[name].wrong) >= 5 and len(EXERCISES[name].right) >= 2
+        return
     table = f"tests/exercises/answers_{IDS[name][:2]}.py"
     assert name in RIGHT and name in WRONG, f"{table} has no answers to {name}"
     right, wrong = RIGHT[name], WRONG[name]

@@ -18,7 +18,6 @@ schedules   1F1B
 rooms       a schedule for stages with little room
 recomputation  steps of a pipeline that keep inputs, and one that keeps too few
 late_gradients  a server with backup workers that uses what comes too late
-chain       a chain of stages that hands the wrong gradient back
 first_bugs  small programs that run and are wrong: lessons 01 to 03
 stopwatch   a stopwatch that blames the network for a late rank
 noise       the gradient noise scale from the ranks' gradients
@@ -38,7 +37,6 @@ choosing    which all-reduce is the fastest, by the formulas
 larger_worlds  a sum by messages with more ranks than the lab has
 pushed_rows  gradients of rows that may come twice
 first_arrivals  the mean of those that arrive first
-fine_tuning  a chain of stages of which some are frozen
 split_loss  cross entropy over split classes
 stage_1     a step of which each rank does its part
 stage_2     gradients that are shared as soon as they are complete
