@@ -1,6 +1,6 @@
 """What lessons ask, and how answers are judged: predictions, exercises with checks, questions.
 
-describe        a lesson's questions as data; nothing runs
+describe        an exercise, its other answers, and questions as data; nothing runs
 lessons/        that data, one file a lesson
 course          which lessons a teacher's own course has
 catalogue       all of it, by name

@@ -1,5 +1,6 @@
 """All lessons' predictions, exercises and questions, by name: labkit's, or those of a teacher's course."""
 
+import difflib
 import reprlib
 from importlib import import_module
 from pathlib import Path
@@ -19,22 +20,27 @@ LESSONS = COURSE.lessons(LABKITS) if COURSE else LABKITS
 
 
 def exercise_named(name: str) -> Exercise:
-    """The exercise whose function has this name. LabError lists those there are."""
+    """The exercise whose function has this name. LabError names what is spelled alike."""
     return _find("an exercise", name, {e.name: e for lesson in LESSONS for e in lesson.exercises})
 
 
 def prediction_named(name: str) -> Prediction:
-    """The prediction of this name. LabError lists those there are."""
+    """The prediction of this name. LabError names what is spelled alike."""
     return _find("a prediction", name, {p.name: p for lesson in LESSONS for p in lesson.predictions})
 
 
 def question_named(name: str) -> Question:
-    """The question of this name, such as "02.1". LabError lists those there are."""
+    """The question of this name, such as "02.1". LabError names what is spelled alike."""
     return _find("a question", name, {n: q for lesson in LESSONS for n, q in lesson.named_questions.items()})
 
 
 def _find(what: str, name: object, there: dict[str, T]) -> T:
     if not isinstance(name, str) or name not in there:
-        asked = reprlib.repr(name)
-        raise LabError(f"{what} named {asked}", "there is none", f"one of {', '.join(there)}")
+        near = difflib.get_close_matches(name, there) if isinstance(name, str) else []
+        fix = (
+            f"did you mean {' or '.join(near)}?"
+            if near
+            else f"as its cell writes it, such as {next(iter(there))}"
+        )
+        raise LabError(f"{what} named {reprlib.repr(name)}", "there is none", fix)
     return there[name]

@@ -9,12 +9,18 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib  # JupyterLab brings it there
 
 if TYPE_CHECKING:
     import torch
@@ -51,8 +57,8 @@ class Limit:
     """A budget beside correctness. `measure` is one of labkit.exercises.measure.MEASURES.
 
     `most` gives the highest value that is allowed, for the arguments of all ranks; `why` is what a
-    learner is told who is above it. `least`, where there is one, is what the work cannot be done with less
-    of, and `too_little` is said to who is below it.
+    learner above it is told. `least`, where there is one, is what the work cannot be done with less of, and
+    `too_little` is said to whoever is below it.
     """
 
     measure: str
@@ -248,7 +254,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Choice:
-    """A possible answer, and what to say to who gives it."""
+    """A possible answer, and what to say to whoever gives it."""
 
     text: str
     reason: str
@@ -266,6 +272,23 @@ class Question:
     def lettered(self) -> dict[str, Choice]:
         """The choices by their letters."""
         return dict(zip("abcdef", self.choices, strict=False))
+
+
+def questions(number: str) -> tuple[Question, ...]:
+    """The questions of a lesson, "15", as questions.toml beside this file has them."""
+    return tuple(
+        Question(
+            asked["text"],
+            tuple(Choice(*choice) for choice in asked["choices"]),
+            "abcdef"[[text for text, _ in asked["choices"]].index(asked["right"])],
+        )
+        for asked in _all_questions()[number]
+    )
+
+
+@cache
+def _all_questions() -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_name("questions.toml").read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True)

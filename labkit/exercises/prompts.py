@@ -9,7 +9,7 @@ from labkit.exercises.catalogue import exercise_named, prediction_named, questio
 from labkit.exercises.measure import number
 from labkit.exercises.progress_file import changed, read
 
-WIDTH = 88
+WIDTH = 80
 
 
 def predict(
@@ -76,23 +76,27 @@ def ask(name: str, answer: str | None = None) -> None:
     """
     question = question_named(name)
     choices = question.lettered
-    if answer is None:
-        print(_wrapped(f"{name}  {question.text}", 6))
-        for letter, choice in choices.items():
-            print(_wrapped(f"      ({letter}) {choice.text}", 10))
-        print()
-        return
     letter = str(answer).strip(" ()").lower()
-    if letter not in choices:
+    if answer is not None and letter not in choices:
         fix = f"one of {', '.join(choices)}"
         raise LabError(f"answer {reprlib.repr(answer)} to question {name}", "there is no such choice", fix)
+    if answer is None or letter != question.right:
+        print(_wrapped(f"{name}  {question.text}", 6))
+        for each, choice in choices.items():
+            print(_wrapped(f"      ({each}) {choice.text}", 10))
+        print()
+    if answer is None:
+        return
     with changed() as progress:
-        if (
-            progress["questions"].get(name) != question.right
-        ):  # who goes on to read the other reasons keeps it
+        # Whoever goes on to read the other reasons keeps the right answer.
+        if progress["questions"].get(name) != question.right:
             progress["questions"][name] = letter
-    verdict = "right" if letter == question.right else "no"
-    print(_wrapped(f"{name}  ({letter}) {choices[letter].text}: {verdict}. {choices[letter].reason}", 6))
+    verdict = "right." if letter == question.right else "no."
+    print(
+        _wrapped(
+            f"{name}  ({letter}) {choices[letter].text.rstrip('.')}: {verdict} {choices[letter].reason}", 6
+        )
+    )
 
 
 def hint(name: str) -> None:

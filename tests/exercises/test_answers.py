@@ -50,7 +50,7 @@ def each_exercise_in_turn(test, one_in):
 
 
 def known(kind, one_in):
-    """The wrong or the right answers that exercises hold; `make test` tries one of one exercise in so many."""
+    """The wrong or right answers that exercises hold; of one exercise in so many `make test` tries one."""
     by_day = drawn(kind, list(EXERCISES), len(EXERCISES) // one_in)
     return [
         pytest.param(

@@ -81,8 +81,8 @@ def test_what_is_no_number_is_refused_in_a_sentence(value):
 
 @pytest.mark.parametrize("name", [None, 3, ["swap"], {"swap"}, {}, object(), "", "x" * 10_000], ids=type_name)
 @pytest.mark.parametrize("call", [labkit.predict, labkit.ask, labkit.hint, labkit.solution, labkit.show])
-def test_what_is_no_name_is_told_which_there_are(call, name):
-    with pytest.raises(LabError, match="there is none\nfix:   one of"):
+def test_what_is_no_name_is_told_what_one_looks_like(call, name):
+    with pytest.raises(LabError, match="there is none\nfix:   as its cell writes it, such as "):
         call(name)
 
 
@@ -104,10 +104,20 @@ def test_what_was_not_checked_cannot_be_shown():
 
 
 @pytest.mark.parametrize("call", [labkit.predict, labkit.ask, labkit.hint, labkit.solution, labkit.check])
-def test_an_unknown_name_is_told_which_there_are(call, monkeypatch):
+def test_an_unknown_name_is_told_what_one_looks_like(call, monkeypatch):
     monkeypatch.setattr("labkit.lab.session.running", lambda asked: None)
-    with pytest.raises(LabError, match="there is none\nfix:   one of"):
+    with pytest.raises(LabError, match="there is none\nfix:   as its cell writes it, such as "):
         call("no such thing")
+
+
+@pytest.mark.parametrize(
+    ("call", "near", "meant"),
+    [(labkit.hint, "swp", "swap"), (labkit.predict, "turn", "turns"), (labkit.ask, "02,1", "02.1")],
+    ids=("exercise", "prediction", "question"),
+)
+def test_a_name_that_is_nearly_right_is_asked_about(call, near, meant):
+    with pytest.raises(LabError, match=rf"did you mean .*\b{meant}\b"):
+        call(near)
 
 
 def test_a_check_needs_a_lab(monkeypatch):
@@ -139,7 +149,11 @@ def test_a_question_is_asked_and_every_answer_has_its_reason(capsys, progress_fo
             for letter in question.lettered:
                 labkit.ask(name, letter.upper())
                 said = capsys.readouterr().out
-                assert (": right. " in said) == (letter == question.right) == (": no. " not in said)
+                line = " ".join(said.split())
+                assert (": right. " in line) == (letter == question.right) == (": no. " not in line)
+                others = [f"({x}) " in said for x in question.lettered if x != letter]
+                assert all(others) == (letter != question.right), "after a wrong letter the choices stay"
+                assert max(map(len, said.splitlines())) <= 80
     with pytest.raises(LabError, match="one of a, b, c"):
         labkit.ask("00.1", "z")
 

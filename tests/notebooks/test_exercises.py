@@ -65,9 +65,13 @@ def test_each_lesson_from_01_on_has_a_bug_to_find(asked):
     assert any("**Find the bug and mend it" in exercise.task for exercise in asked.exercises)
 
 
-def test_the_right_letters_vary(asked):
-    letters = [question.right for question in asked.questions]
-    assert len(set(letters)) > 1, f"all three answers are {letters[0]}"
+def test_two_right_letters_do_not_give_the_third():
+    keys = ["".join(question.right for question in lesson.questions) for lesson in LESSONS]
+    permutations = sum(len(set(key)) == len(key) for key in keys)
+    assert permutations < len(keys) / 2, f"of {keys} so many have each letter once: {permutations}"
+    assert all(keys.count(key) < 5 for key in keys), keys
+    letters = "".join(keys)
+    assert min(map(letters.count, "abc")) > len(letters) / 5, "a letter is hardly ever right"
 
 
 def test_three_questions_with_a_reason_for_every_choice(asked, code):

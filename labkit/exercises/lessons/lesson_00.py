@@ -7,12 +7,11 @@ import math
 from labkit.exercises.describe import (
     Answers,
     Arguments,
-    Choice,
     Exercise,
     Lesson,
     Limit,
     Prediction,
-    Question,
+    questions,
 )
 from labkit.exercises.judge import close, numbers, show
 from labkit.exercises.lazy_torch import torch
@@ -140,35 +139,5 @@ LESSON = Lesson(
     "Meet the ranks",
     predictions=(Prediction("turns", "T"),),
     exercises=(MY_SUM, ESTIMATE_PI),
-    questions=(
-        Question(
-            "In a new lab, `%%px --targets 2` runs `x = 5`. Then `%%px` runs `print(x)`. Who prints 5?",
-            (
-                Choice("all ranks", "A name lives on the rank that assigned it; no other learns of it."),
-                Choice(
-                    "rank 2", "A name lives there. The others raise NameError, which does not stop rank 2."
-                ),
-                Choice("nobody", "The others raise NameError, but that does not stop rank 2."),
-            ),
-            right="b",
-        ),
-        Question(
-            "MPICH and Open MPI are",
-            (
-                Choice("two standards", "There is one standard, MPI. These are programs that keep to it."),
-                Choice("two versions of one program", "They were written apart, from the same text."),
-                Choice("two programs for one standard", "So one source runs on both."),
-            ),
-            right="c",
-        ),
-        Question(
-            "A model fits on one machine, but the data set takes too long. Split",
-            (
-                Choice("the data", "Each rank takes a whole copy of the model and a part of the data."),
-                Choice("the model", "It fits, so there is no need, and its parts would have to talk."),
-                Choice("both", "One is enough here, and a model that is split costs messages."),
-            ),
-            right="a",
-        ),
-    ),
+    questions=questions("00"),
 )

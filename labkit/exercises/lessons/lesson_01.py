@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from labkit.exercises.describe import Arguments, Choice, Exercise, Lesson, Limit, Prediction, Question, Values
+from labkit.exercises.describe import Arguments, Exercise, Lesson, Limit, Prediction, Values, questions
 from labkit.exercises.judge import Mistake, compare
 from labkit.exercises.lazy_torch import torch
 from labkit.exercises.lessons.first_bugs import SHIFT_RIGHT
@@ -108,39 +108,5 @@ LESSON = Lesson(
     "Send a tensor from one rank to another",
     predictions=(Prediction("million", "times as long"),),
     exercises=(SHIFT_RIGHT, SWAP, MESSAGE_SIZE),
-    questions=(
-        Question(
-            "Three ranks in a ring; rank 1 receives first, ranks 0 and 2 send first. That",
-            (
-                Choice(
-                    "works",
-                    "Rank 1 receives from 0, so 0's send ends and 0 receives from 2: the circle is broken.",
-                ),
-                Choice(
-                    "is a deadlock, as 2 sends to 0 and 0 sends",
-                    "Rank 0's send ends, since rank 1 receives.",
-                ),
-                Choice("works only for small tensors", "No send waits for a receive that waits for it."),
-            ),
-            right="a",
-        ),
-        Question(
-            "You have 100 tensors of 40 bytes for rank 1. What is fastest?",
-            (
-                Choice("100 messages", "Far below n_1/2 a message costs alpha: that is 100 alpha."),
-                Choice("one message of 4,000 bytes", "It costs little more than one alpha."),
-                Choice("no difference", "The bytes are the same, the latencies are not: 100 against one."),
-            ),
-            right="b",
-        ),
-        Question(
-            "After r = dist.isend(x, dst=1) you set x[0] = 7, then call r.wait(). Rank 1 gets",
-            (
-                Choice("the old x", "Only if the bytes had left before: nothing promises it."),
-                Choice("the new x", "Only if the bytes leave late: nothing promises it."),
-                Choice("nobody knows which", "The tensor belongs to the library until wait returns."),
-            ),
-            right="c",
-        ),
-    ),
+    questions=questions("01"),
 )

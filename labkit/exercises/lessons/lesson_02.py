@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from labkit.exercises.describe import (
     Arguments,
-    Choice,
     Exercise,
     Lesson,
     Limit,
     Prediction,
-    Question,
     in_place,
+    questions,
 )
 from labkit.exercises.judge import Mistake, compare, everywhere
 from labkit.exercises.lazy_torch import torch
@@ -132,33 +131,5 @@ LESSON = Lesson(
     "Sum over all ranks",
     predictions=(Prediction("messages", "messages"),),
     exercises=(SUM_BY_TURNS, MEAN_LOSS, ALL_REDUCE_IN_CHUNKS),
-    questions=(
-        Question(
-            "After dist.reduce(x, dst=0), x on rank 1 is",
-            (
-                Choice("the sum", "Only the root gets the sum; all_reduce would give it to every rank."),
-                Choice("what it was", "With some backends it is, but none promises it."),
-                Choice("not to be used", "The root has the sum; what others hold depends on the backend."),
-            ),
-            right="c",
-        ),
-        Question(
-            "if rank == 0: dist.broadcast(x, src=0)",
-            (
-                Choice("is enough: rank 0 sends", "Somebody must receive, by the same call."),
-                Choice("goes wrong", "A collective is a call of all ranks; here the others never make it."),
-                Choice("is faster", "Rank 0 waits for ranks that never come."),
-            ),
-            right="b",
-        ),
-        Question(
-            "Ten ranks, by way of rank 0: how many messages is an all-reduce?",
-            (
-                Choice("18", "2(R - 1): nine to the root, nine back."),
-                Choice("90", "That is the naive way: each of ten sends to nine."),
-                Choice("10", "Nine must reach the root, and nine must come back."),
-            ),
-            right="a",
-        ),
-    ),
+    questions=questions("02"),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labkit.exercises.describe import Arguments, Choice, Exercise, Lesson, Limit, Prediction, Question
+from labkit.exercises.describe import Arguments, Exercise, Lesson, Limit, Prediction, questions
 from labkit.exercises.judge import Mistake, compare, everywhere
 from labkit.exercises.lazy_torch import torch
 from labkit.exercises.lessons.batch_statistics import BATCH_STATISTICS
@@ -80,44 +80,5 @@ LESSON = Lesson(
     title="Split the gradient",
     predictions=(Prediction("one_shard_off", "%"),),
     exercises=(CLIPPED_MEAN, MEAN_IN_ONE, BATCH_STATISTICS),
-    questions=(
-        Question(
-            "Four ranks hold 400, 400, 400 and 300 samples. By what must rank 3 multiply its gradient "
-            "before the all-reduce?",
-            (
-                Choice(
-                    "1/4", "That is the plain mean: each sample of rank 3 would count for 4/3 of another's."
-                ),
-                Choice("300/1500", "The rank's part of all samples. The four factors add up to 1."),
-                Choice(
-                    "400/300", "That gives the small shard more weight, and the four factors add up to 13/3."
-                ),
-            ),
-            right="b",
-        ),
-        Question(
-            "You go from 4 ranks to 8, keep the learning rate, and forget to divide. How many times as "
-            "long as it should be is your step?",
-            (
-                Choice("2 times", "That is how much it grew since 4 ranks. It was too long already."),
-                Choice("4 times", "So it was at 4 ranks: the sum of R means is R times their mean."),
-                Choice("8 times", "A sum of 8 means is 8 times the mean."),
-            ),
-            right="c",
-        ),
-        Question(
-            "Which of these layers leaves the split exact?",
-            (
-                Choice("layer normalisation", "It stays within one sample, so it never misses the others."),
-                Choice(
-                    "batch normalisation", "It uses the other samples of the batch, and they are elsewhere."
-                ),
-                Choice(
-                    "dropout, each rank with its own mask",
-                    "That is another fair draw, not the same gradient as with one mask.",
-                ),
-            ),
-            right="a",
-        ),
-    ),
+    questions=questions("03"),
 )

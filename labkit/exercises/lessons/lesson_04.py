@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 
-from labkit.exercises.describe import Arguments, Choice, Exercise, Lesson, Limit, Prediction, Question, Values
+from labkit.exercises.describe import Arguments, Exercise, Lesson, Limit, Prediction, Values, questions
 from labkit.exercises.judge import Mistake, compare, everywhere
 from labkit.exercises.lazy_torch import torch
 from labkit.exercises.lessons.averaged_loss import MEND_THE_STEP
@@ -133,61 +133,5 @@ LESSON = Lesson(
     title="Train in step: synchronous SGD",
     predictions=(Prediction("weights_apart", "weights"),),
     exercises=(INITIAL_WEIGHTS, GRADIENTS, TRAIN_EPOCH, MEND_THE_STEP, ACCUMULATE),
-    questions=(
-        Question(
-            "After 450 steps all replicas are equal bit for bit. What does that prove?",
-            (
-                Choice(
-                    "The gradients are averaged correctly.",
-                    "Without the division the replicas stayed equal, too, and learnt nothing.",
-                ),
-                Choice(
-                    "All ranks made the same updates from the same start.",
-                    "It proves that, and no more: compare one of them with one process as well.",
-                ),
-                Choice(
-                    "Every sample was used.",
-                    "When each rank shuffled for itself, almost a third never was; the replicas were equal.",
-                ),
-            ),
-            right="b",
-        ),
-        Question(
-            "You forgot the initial sync, and train by plain SGD. What happens to the distance between two "
-            "replicas?",
-            (
-                Choice(
-                    "It stays.",
-                    "Both make the same move in each step, so what lies between them does not change.",
-                ),
-                Choice(
-                    "It shrinks.",
-                    "The gradient is shared, so it moves both alike; it cannot change a difference. Weight "
-                    "decay could: it pulls each replica to 0.",
-                ),
-                Choice(
-                    "It grows.", "Only different updates drive replicas apart, and all make the same ones."
-                ),
-            ),
-            right="a",
-        ),
-        Question(
-            "You train with DistributedSampler and shuffle=True, and never call set_epoch. What happens?",
-            (
-                Choice(
-                    "The ranks' parts overlap.",
-                    "All ranks draw the same permutation, so each epoch is split as it should be.",
-                ),
-                Choice(
-                    "The replicas drift apart.",
-                    "Whatever the order, all ranks apply the same mean gradient.",
-                ),
-                Choice(
-                    "Every epoch brings the same samples in the same order.",
-                    "The permutation is drawn from seed plus epoch; the epoch stays 0. Nothing complains.",
-                ),
-            ),
-            right="c",
-        ),
-    ),
+    questions=questions("04"),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from labkit.exercises.describe import Arguments, Choice, Exercise, Lesson, Limit, Prediction, Question, Values
+from labkit.exercises.describe import Arguments, Exercise, Lesson, Limit, Prediction, Values, questions
 from labkit.exercises.judge import Mistake, compare
 from labkit.exercises.lazy_torch import torch
 from labkit.exercises.lessons.bandwidth import LEAST_BANDWIDTH
@@ -114,43 +114,5 @@ LESSON = Lesson(
     title="When does it pay?",
     predictions=(Prediction("speed_up", "times as fast"),),
     exercises=(LEAST_BANDWIDTH, SYNC_SECONDS, FAIR_SHARE),
-    questions=(
-        Question(
-            "T_comp is 50 ms and T_sync 120 ms. Do 4 ranks pay?",
-            (
-                Choice(
-                    "No, T_sync is larger.",
-                    "The three other ranks save you 3 x 50 ms of computing in each step: more than 120 ms.",
-                ),
-                Choice("Yes, they are 4 times as fast.", "That takes a T_sync of 0."),
-                Choice("Yes, they are 1.2 times as fast.", "4 x 50 / (50 + 120) is 1.18."),
-            ),
-            right="c",
-        ),
-        Question(
-            "Four ranks train on two cores, without planted waits. You measured T_comp on one rank while the "
-            "others slept. The epoch that you predict for the four is",
-            (
-                Choice("too short", "With all four at work each gets half a core."),
-                Choice("too long", "Nothing makes a rank faster when the others compute, too."),
-                Choice("right", "It would be with a core for each."),
-            ),
-            right="a",
-        ),
-        Question(
-            "You shard a fixed batch over 32 ranks in place of 16 (strong scaling). Bytes count, not "
-            "latency. Which T changes most?",
-            (
-                Choice(
-                    "T_sync: it doubles",
-                    "A ring sends 2(R - 1)/R of the gradients, less than twice their size for any R.",
-                ),
-                Choice("T_comp: it halves", "Each rank has half the samples. T_sync stays almost as it was."),
-                Choice(
-                    "Neither changes", "That would be weak scaling: the same samples per rank, more of them."
-                ),
-            ),
-            right="b",
-        ),
-    ),
+    questions=questions("05"),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from labkit.exercises.describe import Arguments, Choice, Exercise, Lesson, Limit, Prediction, Question, Values
+from labkit.exercises.describe import Arguments, Exercise, Lesson, Limit, Prediction, Values, questions
 from labkit.exercises.judge import Mistake, compare, everywhere
 from labkit.exercises.lazy_torch import torch
 from labkit.exercises.lessons.rings import ALL_GATHER_RING, ALL_REDUCE_RING
@@ -103,48 +103,5 @@ LESSON = Lesson(
     title="All-reduce in a ring",
     predictions=(Prediction("ring_speed_up", "times as fast"),),
     exercises=(ALL_REDUCE_RING, ALL_GATHER_RING, REDUCE_SCATTER),
-    questions=(
-        Question(
-            "Twice as many ranks in the ring. What doubles?",
-            (
-                Choice("the bytes per rank", "They stay below twice the tensor, however many ranks."),
-                Choice("the steps, almost", "There are 2(R - 1) of them, and each has its latency."),
-                Choice(
-                    "the time for a large tensor", "Where bytes count it stays almost the same, as they do."
-                ),
-            ),
-            right="b",
-        ),
-        Question(
-            "After the first half of the ring, a rank holds",
-            (
-                Choice(
-                    "the sum of the whole tensor", "Only the second half, the all-gather, brings it that."
-                ),
-                Choice(
-                    "its own numbers alone", "The chunks that it added to hold numbers of other ranks, too."
-                ),
-                Choice(
-                    "the whole sum of one chunk",
-                    "Each rank has the sum of another chunk, and together they have all of it.",
-                ),
-            ),
-            right="c",
-        ),
-        Question(
-            "One rank's link is half as fast as the others'. How long does the ring take for a large tensor?",
-            (
-                Choice(
-                    "Twice as long: each step waits for that link.",
-                    "Every chunk must pass every link on its way round, the slow one too.",
-                ),
-                Choice("Hardly longer: only one of R links is slow.", "All chunks pass that one."),
-                Choice(
-                    "As long as before: the others have time to spare.",
-                    "Their spare time is spent on waiting for the slow one.",
-                ),
-            ),
-            right="a",
-        ),
-    ),
+    questions=questions("06"),
 )

@@ -5,12 +5,11 @@ from __future__ import annotations
 from labkit.exercises.describe import (
     Answers,
     Arguments,
-    Choice,
     Exercise,
     Lesson,
     Limit,
     Prediction,
-    Question,
+    questions,
 )
 from labkit.exercises.judge import Mistake, compare_rank_0
 from labkit.exercises.lazy_torch import torch
@@ -111,40 +110,5 @@ LESSON = Lesson(
     title="Choose the algorithm",
     predictions=(Prediction("times_as_fast", "times as fast"),),
     exercises=(FASTEST, SUM_IN_A_TREE, ALL_REDUCE_SCHEDULE),
-    questions=(
-        Question(
-            "One number, 1,024 ranks, equal links. Which way is the fastest?",
-            (
-                Choice("the ring", "It has 2,046 steps of one latency each; bytes do not count here."),
-                Choice("the naive way", "Every rank takes 1,023 messages, one after the other."),
-                Choice("halving and doubling", "2 log2 R is 20 latencies."),
-            ),
-            right="c",
-        ),
-        Question(
-            "Six ranks, 1 GB. In which of the three does the longest chain carry the fewest bytes?",
-            (
-                Choice(
-                    "the ring", "2 * 5/6 n = 1.67 n. All three send 10 n in all, but not at the same time."
-                ),
-                Choice("halving and doubling", "P is 4: 1.5 n, and 2 n more because 6 is no power of two."),
-                Choice(
-                    "the tree",
-                    "Its leaves send only n each, but its longest chain carries 6 whole tensors one after "
-                    "the other.",
-                ),
-            ),
-            right="a",
-        ),
-        Question(
-            "You replace a network by one of half the latency and the same bandwidth. "
-            "Which saves the most time?",
-            (
-                Choice("the tree, for large tensors", "There bytes count, and they are as slow as before."),
-                Choice("the ring, for small tensors", "All of its 2(R - 1) steps are latency there."),
-                Choice("all three alike", "Each has another number of steps, and only those get cheaper."),
-            ),
-            right="b",
-        ),
-    ),
+    questions=questions("07"),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from labkit.exercises.describe import Arguments, Choice, Exercise, Lesson, Limit, Prediction, Question
+from labkit.exercises.describe import Arguments, Exercise, Lesson, Limit, Prediction, questions
 from labkit.exercises.judge import Mistake, compare, everywhere
 from labkit.exercises.lazy_torch import torch
 from labkit.exercises.lessons.versions import SERVE_ASYNCHRONOUS
@@ -109,36 +109,5 @@ LESSON = Lesson(
     title="Keep the weights on a server",
     predictions=(Prediction("server_rate", "mini-batches per second"),),
     exercises=(SERVE_ASYNCHRONOUS, STEP_ON_SERVER),
-    questions=(
-        Question(
-            "32 workers, one server, a dense network. Where is the queue?",
-            (
-                Choice("at the server's link", "All 32 pulls and all 32 pushes go through it."),
-                Choice("at each worker's link", "A worker sends and receives the weights once per step."),
-                Choice("nowhere", "The bytes of all workers together pass one link."),
-            ),
-            right="a",
-        ),
-        Question(
-            "The optimiser has momentum. Where are its buffers?",
-            (
-                Choice("on every worker", "A worker computes gradients. It never takes a step."),
-                Choice(
-                    "nowhere, it needs SGD", "The server can run any optimiser: it sees the mean gradient."
-                ),
-                Choice("on the server that has the weights", "The optimiser runs where the weights are."),
-            ),
-            right="c",
-        ),
-        Question(
-            "A worker pulls at version 7. Before its gradient comes, the server makes three updates. That "
-            "gradient's staleness is",
-            (
-                Choice("0, for it is applied as soon as it comes", "It is one of weights that are gone."),
-                Choice("3", "Three updates lie between its weights and those that it changes."),
-                Choice("10", "That is the version when it came. Subtract the one at the pull."),
-            ),
-            right="b",
-        ),
-    ),
+    questions=questions("08"),
 )

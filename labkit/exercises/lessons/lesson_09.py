@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labkit.exercises.describe import Arguments, Choice, Exercise, Lesson, Limit, Prediction, Question
+from labkit.exercises.describe import Arguments, Exercise, Lesson, Limit, Prediction, questions
 from labkit.exercises.judge import Mistake, compare, everywhere
 from labkit.exercises.lazy_torch import torch
 from labkit.exercises.lessons.pushed_rows import PUSH_ROWS
@@ -96,48 +96,5 @@ LESSON = Lesson(
     title="Send only the rows you touch",
     predictions=(Prediction("rows_saved", "times fewer bytes"),),
     exercises=(ROWS_FROM_SERVER, PUSH_ROWS),
-    questions=(
-        Question(
-            "In the gradient of an embedding only one row in 1,000 is not zero. An ordinary all-reduce of it "
-            "sends",
-            (
-                Choice(
-                    "a thousandth of what a dense gradient of this shape takes",
-                    "all_reduce does not look at values: it sends the whole tensor, zeros and all.",
-                ),
-                Choice(
-                    "as many bytes as for a dense gradient of this shape",
-                    "Zeros are numbers, too. To send less, somebody must choose rows and tell their numbers.",
-                ),
-                Choice(
-                    "a thousandth, and the numbers of the rows",
-                    "Servers or an exchange send that. An all-reduce knows nothing of rows.",
-                ),
-            ),
-            right="b",
-        ),
-        Question(
-            "Each batch touches all weights: q = 1. How many servers do 8 workers need to be about as fast "
-            "as in a ring of their own?",
-            (
-                Choice("1", "Its link carries the weights 8 times, both ways: 16 n beta, not 1.75 n beta."),
-                Choice("4", "Each link carries a quarter for 8 workers, both ways: still 4 n beta."),
-                Choice("8", "Then it is 2 n beta against 1.75 n beta, with twice the machines."),
-            ),
-            right="c",
-        ),
-        Question(
-            "4 servers, 16 workers. Each worker looks up the popular row 12 several times in its batch. Who "
-            "sends this row, and how often in a step?",
-            (
-                Choice(
-                    "server 0, 16 times",
-                    "12 mod 4 = 0, and each worker gets it once. Popular rows make their server busy.",
-                ),
-                Choice("server 0, once", "Each worker asks for itself, and is answered by itself."),
-                Choice("each server, 4 times", "Each row lies on one server, popular or not."),
-            ),
-            right="a",
-        ),
-    ),
+    questions=questions("09"),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from labkit.exercises.describe import Arguments, Choice, Exercise, Lesson, Limit, Prediction, Question, Values
+from labkit.exercises.describe import Arguments, Exercise, Lesson, Limit, Prediction, Values, questions
 from labkit.exercises.judge import Mistake, compare
 from labkit.exercises.lazy_torch import torch
 from labkit.exercises.lessons.gossiping import GOSSIP_ROUND
@@ -123,41 +123,5 @@ LESSON = Lesson(
     title="Do not wait: asynchronous SGD",
     predictions=(Prediction("mean_staleness", "updates"),),
     exercises=(MY_SERVE, GOSSIP_ROUND, SERVE_DIVIDED),
-    questions=(
-        Question(
-            "One of ten workers becomes ten times as slow. The mean staleness of all updates",
-            (
-                Choice("grows", "That worker's gradients get older, but they get fewer at the same rate."),
-                Choice("falls", "The others' gradients get younger, and the slow one's make up for it."),
-                Choice("stays at 9", "Each update still makes nine gradients under way one older."),
-            ),
-            right="c",
-        ),
-        Question(
-            "Three workers compute equally fast. How many times the gradients per second of synchronous SGD "
-            "does asynchronous SGD get from them?",
-            (
-                Choice("three times", "Synchronous SGD keeps all three busy, too, until the last is done."),
-                Choice(
-                    "somewhat more",
-                    "It gains only the time that they wait for each other, for their times vary a little.",
-                ),
-                Choice("fewer", "Nobody ever waits, so it cannot be fewer by much."),
-            ),
-            right="b",
-        ),
-        Question(
-            "In gossip, a rank sends its weights with half of its share, and keeps its whole share. What "
-            "goes wrong?",
-            (
-                Choice(
-                    "The shares no longer add up to R, and the mean moves.",
-                    "Half given and half kept: only then is the sum of share times weights what it was.",
-                ),
-                Choice("Nothing.", "Whoever sends often would then count for more than others."),
-                Choice("Somebody waits for ever.", "Messages are as many as before; what they say is wrong."),
-            ),
-            right="a",
-        ),
-    ),
+    questions=questions("10"),
 )

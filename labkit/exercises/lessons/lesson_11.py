@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from labkit.exercises.describe import Arguments, Choice, Exercise, Lesson, Limit, Prediction, Question, Values
+from labkit.exercises.describe import Arguments, Exercise, Lesson, Limit, Prediction, Values, questions
 from labkit.exercises.judge import Mistake, compare, everywhere
 from labkit.exercises.lazy_torch import torch
 from labkit.exercises.lessons.first_arrivals import FIRST_MEAN
@@ -99,33 +99,5 @@ LESSON = Lesson(
     title="Live with stragglers",
     predictions=(Prediction("slowest_of_100", "s"),),
     exercises=(SERVE_FRESH, MEAN_STEP, FIRST_MEAN),
-    questions=(
-        Question(
-            "Each of 10 workers is late in 1 of 100 steps. How many steps are late, if all are waited for?",
-            (
-                Choice("1 of 100", "That is one worker. A step is late if any of them is."),
-                Choice("about 10 of 100", "All are in time with probability 0.99 to the power of 10: 90 %."),
-                Choice("about 63 of 100", "That is with 100 workers; here there are 10."),
-            ),
-            right="b",
-        ),
-        Question(
-            "A gradient comes after its update. What does the server do with it?",
-            (
-                Choice("It drops it.", "Its worker gets the newest weights instead."),
-                Choice("It adds it to the next update.", "It is of older weights: that is staleness again."),
-                Choice("It waits for it.", "Then there was no need for a backup."),
-            ),
-            right="a",
-        ),
-        Question(
-            "The same worker is always the slowest, and it alone has certain data. One backup worker",
-            (
-                Choice("is the remedy", "Its gradients are dropped every time."),
-                Choice("makes gradients stale", "Those that are used are of the weights that they change."),
-                Choice("hides the data from the training", "Nothing fails, and that data is never learnt."),
-            ),
-            right="c",
-        ),
-    ),
+    questions=questions("11"),
 )

@@ -5,15 +5,14 @@ from __future__ import annotations
 from labkit.exercises.describe import (
     Answers,
     Arguments,
-    Choice,
     Exercise,
     Lesson,
     Limit,
     Prediction,
-    Question,
     body,
     edit,
     edited,
+    questions,
 )
 from labkit.exercises.judge import like_solution
 from labkit.exercises.lazy_torch import torch
@@ -329,35 +328,5 @@ LESSON = Lesson(
     title="Cut the model by layers",
     predictions=(Prediction("ranks_idle", "%"), Prediction("branches_speed_up", "times")),
     exercises=(CHAIN_STEP, FINE_TUNE, CUT_FOR_MEMORY),
-    questions=(
-        Question(
-            "Five layers move from one device to five, one each. What becomes less?",
-            (
-                Choice("the time of a step", "Stages wait for each other, and messages come on top."),
-                Choice("the memory on each device", "Parameters, gradients and activations are divided."),
-                Choice("the multiplications", "They are the same, in the same order, elsewhere."),
-            ),
-            right="b",
-        ),
-        Question(
-            "The whole batch becomes 8 times as large. What is sent in a step then?",
-            (
-                Choice(
-                    "by layers and by data: 8 times as much", "Gradients of parameters do not grow with B."
-                ),
-                Choice("by data 8 times as much", "Data parallelism sends P numbers, whatever the batch."),
-                Choice("by layers 8 times as much", "B a numbers cross each cut; P is still P."),
-            ),
-            right="c",
-        ),
-        Question(
-            "Four paths of a block take 1, 8, 1 and 2 ms. How many times as fast are four devices?",
-            (
-                Choice("1.5 times, at most", "12 ms one after the other, and the longest takes 8."),
-                Choice("4 times", "Only if all paths were equally long."),
-                Choice("3 times", "The mean path takes 3 ms, but the block is done when the longest is."),
-            ),
-            right="a",
-        ),
-    ),
+    questions=questions("15"),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labkit.exercises.describe import Arguments, Choice, Exercise, Lesson, Limit, Prediction, Question
+from labkit.exercises.describe import Arguments, Exercise, Lesson, Limit, Prediction, questions
 from labkit.exercises.judge import Mistake, compare, everywhere
 from labkit.exercises.lazy_torch import torch
 from labkit.exercises.lessons.biases import ROW_PARALLEL
@@ -80,37 +80,5 @@ LESSON = Lesson(
     title="Cut inside a layer: tensor parallelism",
     predictions=(Prediction("block_all_reduces", "all-reduces"),),
     exercises=(COPY_TO_RANKS, SUM_OVER_RANKS, ROW_PARALLEL, MY_HEADS, SPLIT_CROSS_ENTROPY),
-    questions=(
-        Question(
-            "The first layer is cut by columns, then comes an activation, then a layer that is cut by rows. "
-            "Where must the ranks talk in forward?",
-            (
-                Choice("after the first layer", "Each rank has just the columns that its rows need."),
-                Choice("after the second layer", "Each rank has a partial sum of the whole output."),
-                Choice("after both", "The activation takes each column alone, so the first needs no one."),
-            ),
-            right="b",
-        ),
-        Question(
-            "A block has no all-reduce in backward. What goes wrong?",
-            (
-                Choice("the loss", "Forward is the same, to the last bit."),
-                Choice("the gradients of its own split layers", "They need no other rank's numbers."),
-                Choice(
-                    "the gradients of all that is before it",
-                    "They come from a partial sum, another on each rank.",
-                ),
-            ),
-            right="c",
-        ),
-        Question(
-            "A model gets twice as many blocks of the same width, on the same four ranks. What doubles?",
-            (
-                Choice("memory per rank and all-reduces", "Each block has its parts and its four sums."),
-                Choice("memory per rank alone", "Each block has four all-reduces of its own."),
-                Choice("the bytes of each all-reduce", "They depend on samples and width alone."),
-            ),
-            right="a",
-        ),
-    ),
+    questions=questions("16"),
 )

@@ -7,13 +7,12 @@ from collections.abc import Callable
 from labkit.exercises.describe import (
     Answers,
     Arguments,
-    Choice,
     Exercise,
     Lesson,
     Limit,
     Prediction,
-    Question,
     Values,
+    questions,
 )
 from labkit.exercises.judge import Comparison, Mistake
 from labkit.exercises.lazy_torch import torch
@@ -150,38 +149,5 @@ LESSON = Lesson(
     "Run on real machines",
     predictions=(Prediction("in_turn", "times as many"),),
     exercises=(MY_GPU, RING_ORDER),
-    questions=(
-        Question(
-            "Two hosts with four GPUs each, filled one after the other. Rank 6 takes GPU",
-            (
-                Choice("6", "Its host has GPUs 0 to 3: the rank counts over all hosts."),
-                Choice("2", "Ranks 4 and 5 are before it on its host."),
-                Choice("0", "That is the GPU of rank 4, the first one on the second host."),
-            ),
-            right="b",
-        ),
-        Question(
-            "A notebook moves from a laptop to two hosts. What must change in it?",
-            (
-                Choice("the call of labkit.start", "It names how many; the environment says where."),
-                Choice("ranks and peers", "A rank is a number, whatever machine it is on."),
-                Choice("nothing", "LABKIT_HOSTS or LABKIT_LAUNCHER says where."),
-            ),
-            right="c",
-        ),
-        Question(
-            "A script stands still on eight ranks. What do you look at first?",
-            (
-                Choice(
-                    "the line of each rank",
-                    "They say who waits for whom: to a rank that waits for nobody, or round in a circle.",
-                ),
-                Choice(
-                    "the line of rank 0", "It waits, as most do. Whom the others wait for, their lines say."
-                ),
-                Choice("the network", "A rank that never calls looks like a network that fails."),
-            ),
-            right="a",
-        ),
-    ),
+    questions=questions("24"),
 )
