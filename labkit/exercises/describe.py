@@ -173,8 +173,6 @@ class Exercise:
     judge: Callable[[Answers], str]
     wrong: tuple[Edit, ...] = ()
     """Wrong answers that are known. Of those that end the check names the one whose values a learner has."""
-    right: tuple[Edit, ...] = ()
-    """Right answers of another kind than the solution, which a check must accept."""
     limits: tuple[Limit, ...] = ()
     demands: tuple[Callable[[Answers], str], ...] = ()
     """What the text asks of the way beside the values: each says in a sentence what was not done, or ""."""

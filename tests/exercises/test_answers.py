@@ -12,12 +12,15 @@ from labkit.exercises import mistake
 from labkit.exercises.catalogue import LESSONS, exercise_named
 from labkit.exercises.grade import grade
 from tests.conftest import drawn
+from tests.exercises.cheats import CHEATS
 
 TABLES = [
     import_module(f"tests.exercises.{p.stem}") for p in sorted(Path(__file__).parent.glob("answers_*.py"))
 ]
-WRONG = {name: answers for table in TABLES for name, answers in table.WRONG.items()}
-RIGHT = {name: answers for table in TABLES for name, answers in table.RIGHT.items()}
+WRONG = {name: answers for table in TABLES for name, answers in getattr(table, "WRONG", {}).items()}
+ALL_RIGHT = {name: answers for table in TABLES for name, answers in table.RIGHT.items()}
+RIGHT = {name: answers for name, answers in ALL_RIGHT.items() if isinstance(answers, dict)}
+EDITS = {name: answers for name, answers in ALL_RIGHT.items() if isinstance(answers, tuple)}
 EXERCISES = {exercise.name: exercise for lesson in LESSONS for exercise in lesson.exercises}
 IDS = {
     exercise.name: f"{lesson.number}_{exercise.name}" for lesson in LESSONS for exercise in lesson.exercises
@@ -49,15 +52,18 @@ def each_exercise_in_turn(test, one_in):
     return pytest.mark.parametrize("name", given)
 
 
-def known(kind, one_in):
-    """The wrong or right answers that exercises hold; of one exercise in so many `make test` tries one."""
+def each_of(kind, answers, one_in):
+    """The exercises' answers, by place or name; of one exercise in so many `make test` tries the first."""
     by_day = drawn(kind, list(EXERCISES), len(EXERCISES) // one_in)
     return [
         pytest.param(
-            name, n, id=f"{IDS[name]}: {kind} {n}", marks=[pytest.mark.slow] * (name not in by_day or n > 0)
+            name,
+            which,
+            id=f"{IDS[name]}: {kind} {which}",
+            marks=[pytest.mark.slow] * (name not in by_day or n > 0),
         )
-        for name, exercise in EXERCISES.items()
-        for n in range(len(getattr(exercise, kind)))
+        for name in EXERCISES
+        for n, which in enumerate(answers(name))
     ]
 
 
@@ -129,29 +135,44 @@ def test_a_wrong_answer_is_told_what_is_wrong(verdict, name, label):
     assert called and not re.search(r"\d", re.sub("`.*?`", "", called)), f"what is drawn is in {called!r}"
 
 
-@pytest.mark.parametrize(("name", "number"), known("right", one_in=8))
-def test_another_right_answer_passes(verdict, name, number):
-    exercise = EXERCISES[name]
-    told = verdict(name, exercise.answer_of(exercise.right[number]))
-    assert told.solved, why(told)
-
-
-@pytest.mark.parametrize(("name", "number"), known("wrong", one_in=4))
-def test_a_known_mistake_is_named(verdict, name, number):
-    exercise = EXERCISES[name]
-    wrong = exercise.wrong[number]
-    source = exercise.answer_of(wrong)
+def refused(verdict, name, source, *says):
+    """The answer is refused in one of these sentences; the mistake is called alike whatever was drawn."""
     told = verdict(name, source)
     assert not told.solved, f"{name}: this wrong answer passes:\n{source}\n{why(told)}"
-    assert wrong.says in told.text, f"{name}: not told {wrong.says!r}\n{why(told)}"
+    assert any(sentence in told.text for sentence in says), f"{name}: not told {says}\n{source}\n{why(told)}"
     called = mistake.name(told.text)
     assert called and not re.search(r"\d", re.sub("`.*?`", "", called)), f"what is drawn is in {called!r}"
 
 
+@pytest.mark.parametrize(
+    ("name", "number"), each_of("right", lambda name: range(len(EDITS.get(name, ()))), one_in=8)
+)
+def test_another_right_answer_passes(verdict, name, number):
+    told = verdict(name, EXERCISES[name].answer_of(EDITS[name][number]))
+    assert told.solved, why(told)
+
+
+@pytest.mark.parametrize(
+    ("name", "number"), each_of("wrong", lambda name: range(len(EXERCISES[name].wrong)), one_in=4)
+)
+def test_a_known_mistake_is_named(verdict, name, number):
+    exercise = EXERCISES[name]
+    wrong = exercise.wrong[number]
+    refused(verdict, name, exercise.answer_of(wrong), wrong.says)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    each_of("cheat", lambda name: [k for k, c in CHEATS.items() if c.fits(EXERCISES[name])], one_in=8),
+)
+def test_a_cheat_is_refused(verdict, name, kind):
+    refused(verdict, name, CHEATS[kind].of(EXERCISES[name]), *CHEATS[kind].says)
+
+
 @each_exercise
 def test_there_are_enough_of_either(name):
-    if EXERCISES[name].wrong:
-        assert len(EXERCISES[name].wrong) >= 5 and len(EXERCISES[name].right) >= 2
+    if name in EDITS:
+        assert len(EXERCISES[name].wrong) >= 3 and len(EDITS[name]) >= 2
         return
     table = f"tests/exercises/answers_{IDS[name][:2]}.py"
     assert name in RIGHT and name in WRONG, f"{table} has no answers to {name}"
