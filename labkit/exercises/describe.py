@@ -94,10 +94,11 @@ def edited(source: str, *texts: str) -> str:
 
     AssertionError if an old text is not there exactly once.
     """
-    for old, new in zip(texts[::2], texts[1::2], strict=True):
+    changes = dict(zip(texts[::2], texts[1::2], strict=True))
+    for old in changes:
         assert source.count(old) == 1, f"{old!r} stands {source.count(old)} times in\n{source}"
-        source = source.replace(old, new)
-    return source
+    # At once: a new text may hold another one's old text.
+    return re.sub("|".join(map(re.escape, changes)), lambda found: changes[found[0]], source)
 
 
 def algorithm(path: str, name: str = "") -> str:

@@ -29,7 +29,6 @@ top_k       the largest numbers of a gradient, and what is kept of the rest
 merging     two parts of a softmax, merged
 blocks      attention round a ring of ranks, and one that looks only back
 lost_order  experts whose answers come back in another order
-rings       a ring that a learner writes, and one with a bug
 versions    a server that counts versions
 scripted_workers  the workers that its check sends, and what a server makes of them
 batch_statistics  mean and variance of a whole batch, from shards
