@@ -5,7 +5,6 @@ cuts        how a learner cuts layers into stages
 slots       the slots of a pipeline that a learner returned
 networks    networks drawn for a check
 notices     what ranks tell one another beside the learner's calls
-bandwidth   from which bandwidth on it pays
 replicas    replicas that start equal and step alike
 epoch       an epoch of synchronous SGD
 averaged_loss  a step that averages the loss and not the gradient
@@ -19,7 +18,6 @@ rooms       a schedule for stages with little room
 recomputation  steps of a pipeline that keep inputs, and one that keeps too few
 late_gradients  a server with backup workers that uses what comes too late
 first_bugs  small programs that run and are wrong: lessons 01 to 03
-stopwatch   a stopwatch that blames the network for a late rank
 noise       the gradient noise scale from the ranks' gradients
 shares      ranks that part orders of their own
 overlap     all-reduces that begin while the backward pass goes on
