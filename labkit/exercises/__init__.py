@@ -2,6 +2,7 @@
 
 describe        an exercise, its other answers, and questions as data; nothing runs
 lessons/        that data, one file a lesson
+questions.toml  the questions of all lessons
 course          which lessons a teacher's own course has
 catalogue       all of it, by name
 prompts         `predict`, `ask`, `hint`, `solution`, what is said to the learner
@@ -14,6 +15,7 @@ on_rank         what runs on a rank for that
 requests        on a rank: is what was posted waited for?
 measure         what the function used, against its budget
 judge           from all ranks' answers to what is wrong with them
+demands         what an exercise asks of the way beside the values
 submission      what a learner hands in, as one file
 sharing         what a learner lets the teacher see of it
 progress_file   what the learner has done, kept across kernels

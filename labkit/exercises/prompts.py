@@ -69,8 +69,8 @@ def _off(said: float, found: float, unit: str) -> str:
 def ask(name: str, answer: str | None = None) -> None:
     """Print a multiple-choice question; with a letter as answer, whether it is right, and why.
 
-    >>> labkit.ask("02.3", "a")
-    02.3  (a) 18: right. 2(R - 1): nine to the root, nine back.
+    >>> labkit.ask("02.3", "c")
+    02.3  (c) 18: right. 2(R - 1): nine to the root, nine back.
 
     LabError if there is no such question or letter.
     """

@@ -125,11 +125,15 @@ class Planted:
 
 
 def _one_is_late(generator: torch.Generator, size: int) -> Arguments:
-    """Times that are drawn anew: one rank computes much longer, and all synchronise for as long."""
+    """Times that are drawn anew: one rank computes much longer, and all synchronise for as long.
+
+    In no two worlds is that as long: a number that is written down is wrong in one of them.
+    """
     late = int(torch.randint(size, (), generator=generator))
-    compute, sync, more = (0.02 + 0.06 * torch.rand(3, generator=generator)).tolist()
-    times = [compute + (0.3 + more) * (rank == late) for rank in range(size)]
-    return [(Planted(seconds, False), Planted(0.1 + 2 * sync, True)) for seconds in times]
+    compute, more, sync = torch.rand(3, generator=generator).tolist()
+    seconds = {2: 0.1, 3: 0.3, 4: 0.17}[size] * (1 + sync / 8)
+    times = [0.02 + 0.04 * compute + (0.3 + 0.05 * more) * (rank == late) for rank in range(size)]
+    return [(Planted(own, False), Planted(seconds, True)) for own in times]
 
 
 def _shortest(sync_seconds: Callable[..., Any], arguments: tuple) -> Any:
@@ -174,6 +178,8 @@ def _judge_of_seconds(answers: Answers) -> str:
         * answers.size,
     }
     fits = [s for s, times in known.items() if all(0.9 < found[r] / times[r] < 1.25 for r in wrong)]
+    if len(wrong) < answers.size:  # of the rank that computes longest it would be in the number as well
+        fits = [s for s in fits if not s.startswith("Computing")]
     if found[waits.index(min(waits))] < sync / 4:
         fits = ["The synchronisation itself is missing: sync() belongs between start and end."]
     elif len({x.item() for x in found}) == 1 and not fits:
@@ -232,7 +238,7 @@ SYNC_SECONDS = Exercise(
         edit("    compute", "    dist.barrier()\n    compute", says="It is enough that all meet once."),
         edit("    dist.barrier()", "    if rank > 0:\n        dist.barrier()", says="in a world of 2, "),
         edit("return perf_counter() - start", "start = perf_counter() - start", says="Nothing came back"),
-        body("compute()\nsync()\nreturn 0.2", says="is wrong"),
+        body("compute()\nsync()\nreturn 0.2", says=" wrong"),
         body("return 0.2", says="called compute() 0 times: once"),
         edit("    dist.barrier()", "    sync()", says="called sync() 2 times: once"),
         edit("    sync()\n    return perf_counter() - start", "    for _ in range(2):\n        sync()\n"
