@@ -23,6 +23,7 @@ import torch
 import torch.distributed as dist
 
 from labkit.mpi.messages import slow_link
+from labkit.mpi.torch_internals import plain_group
 
 if TYPE_CHECKING:
     from labkit.mpi.group import Group
@@ -60,12 +61,9 @@ def nccl(group: Group) -> dist.ProcessGroup:
         options._timeout = timedelta(seconds=group.seconds)
         store = dist.PrefixStore("nccl/", group.store)
         kind = dist.ProcessGroup.BackendType.NCCL
-        inner = dist.ProcessGroup(store, group.me, group.members)
-        inner._set_default_backend(kind)
         backend = dist.ProcessGroupNCCL(store, group.me, group.members, options)
-        inner._register_backend(torch.device("cuda"), kind, backend)
-        inner._set_group_name(f"{group.named}/nccl")  # a trace counts its calls by themselves
-        group.nccl = inner
+        name = f"{group.named}/nccl"  # a trace counts its calls by themselves
+        group.nccl = plain_group(kind, "cuda", backend, store, group.me, group.members, name)
     return group.nccl
 
 

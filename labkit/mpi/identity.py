@@ -66,6 +66,8 @@ class Identity(dist.ProcessGroup):
     def _get_backend(self, device: torch.device) -> Identity:
         return self
 
+    get_backend = _get_backend
+
     supports_coalescing = supports_splitting = supports_shrinking = supports_time_estimate = False
 
     def supports_tensor_alloc(self, device: torch.device) -> bool:

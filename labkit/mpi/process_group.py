@@ -14,6 +14,7 @@ from labkit.mpi.cuda import with_nccl
 from labkit.mpi.errors import require_partner
 from labkit.mpi.expect import expect, expect_rows
 from labkit.mpi.group import Group
+from labkit.mpi.hooks import with_hooks
 from labkit.mpi.messages import slow_link
 from labkit.mpi.repair.monitored import monitored_barrier
 from labkit.mpi.wire import steps
@@ -39,6 +40,7 @@ def _at_once(opts: Any) -> bool:
     return not getattr(opts, "asyncOp", True)
 
 
+@with_hooks
 @with_nccl
 class MPIProcessGroup(Group):
     """All verbs of torch.distributed for dense tensors. Ranks are ranks in the group.

@@ -2,9 +2,8 @@
 
 Imports neither MPI nor the groups before the first is asked for.
 
-A stock wheel knows the name "mpi" and has no class behind it, so the class is put there. Its
-branch for "mpi" also passes a placeholder where a store belongs, and drops the timeout; the helper that
-makes groups is wrapped to hand over both.
+A stock wheel knows the name "mpi" and has nothing behind it. For a default group of that name torch passes
+placeholders where size, rank and store belong, so the helper that makes groups is wrapped to hand them over.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from functools import wraps
 from typing import Any
 
 import torch.distributed as dist
-from torch.distributed import distributed_c10d as c10d
 
 from labkit import LabError
+from labkit.mpi import torch_internals
 from labkit.mpi.call import Call
 
 # Calls of new_group since somebody asked, on members and on the others.
@@ -28,14 +27,14 @@ _asked: list[tuple[str, timedelta | None, dist.Store]] = []
 
 
 class ProcessGroupMPI:
-    """What torch calls for backend "mpi"."""
+    """What PyTorch 2.13 calls for backend "mpi"."""
 
     @staticmethod
     def create(ranks: Sequence[int]) -> dist.ProcessGroup:
         return create_group(list(ranks), *_asked[-1])
 
 
-def _create_mpi4py(options: Any, _: object) -> dist.ProcessGroup:
+def _create(options: Any, _: object) -> dist.ProcessGroup:
     return create_group(
         list(options.global_ranks_in_group), options.group_id, options.timeout, options.store,
         expected=(options.group_rank, options.group_size),
@@ -43,14 +42,16 @@ def _create_mpi4py(options: Any, _: object) -> dist.ProcessGroup:
 
 
 def register() -> None:
-    """Make "mpi" and "mpi4py" known to torch.distributed. A torch built with MPI keeps its own."""
-    if "MPI4PY" not in dist.Backend._plugins:
-        dist.Backend.register_backend("mpi4py", _create_mpi4py, extended_api=True, devices=["cpu"])
-    if not c10d._MPI_AVAILABLE:
-        c10d._MPI_AVAILABLE = True
-        c10d.ProcessGroupMPI = dist.ProcessGroupMPI = ProcessGroupMPI
-        c10d._new_process_group_helper = _with_store(c10d._new_process_group_helper)
-        c10d.monitored_barrier = dist.monitored_barrier = _for_mpi_too(c10d.monitored_barrier)
+    """Make "mpi" and "mpi4py" known to torch.distributed. A torch built with MPI keeps its own.
+
+    LabError if this PyTorch lacks what labkit leans on.
+    """
+    torch_internals.require()
+    if not torch_internals.is_registered("mpi4py"):
+        dist.Backend.register_backend("mpi4py", _create, extended_api=True, devices=["cpu"])
+    if not dist.is_mpi_available():
+        torch_internals.offer_mpi(_create, ProcessGroupMPI)
+        torch_internals.wrap_helper(_with_store)
 
 
 def _with_store(helper: Callable[..., Any]) -> Callable[..., Any]:
@@ -67,7 +68,7 @@ def _with_store(helper: Callable[..., Any]) -> Callable[..., Any]:
         **kwargs: Any,
     ) -> Any:
         if backend == dist.Backend.MPI and not ranks:
-            store = default_store()
+            size, rank, store = default_world()
         _asked.append((name, timeout, store))
         if ranks:
             _made.append(Call("new_group", name, tuple(ranks)))
@@ -87,27 +88,12 @@ def made() -> list[Call]:
     return told
 
 
-def _for_mpi_too(monitored_barrier: Callable[..., None]) -> Callable[..., None]:
-    """torch lets only a group named "gloo" through, whatever the group can do."""
-
-    @wraps(monitored_barrier)
-    def monitored(
-        group: Any = c10d.GroupMember.WORLD, timeout: timedelta | None = None, wait_all_ranks: bool = False
-    ) -> None:
-        asked = c10d._get_default_group() if group is None else group
-        if hasattr(asked, "monitored_barrier") and not c10d._rank_not_in_group(group):
-            return asked.monitored_barrier(timeout, wait_all_ranks)
-        return monitored_barrier(group, timeout, wait_all_ranks)
-
-    return monitored
-
-
-def default_store() -> dist.Store:
-    """A store for the default group about to be made: a namespace of its own in the World's store."""
+def default_world() -> tuple[int, int, dist.Store]:
+    """Size, rank and store for the default group about to be made: a namespace in the World's store."""
     from labkit.mpi.world import world
 
     here = world()
-    return dist.PrefixStore(f"mpi/{here.generation}", here.store)
+    return here.size, here.rank, dist.PrefixStore(f"mpi/{here.generation}", here.store)
 
 
 def create_group(

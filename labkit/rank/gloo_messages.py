@@ -11,6 +11,7 @@ import torch
 import torch.distributed as dist
 
 from labkit import LabError
+from labkit.mpi.torch_internals import backend_in
 from labkit.rank.other_backends import MESSAGES
 
 
@@ -26,7 +27,7 @@ def _guarded(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def guarded(group: dist.ProcessGroup, tensors: list[torch.Tensor], *args: Any, **kwargs: Any) -> Any:
         for tensor in tensors:
-            if tensor.is_cuda and group._get_backend(tensor.device).name() == "gloo":
+            if tensor.is_cuda and backend_in(group, tensor.device).name() == "gloo":
                 raise LabError(
                     f"{verb} of a tensor on {tensor.device} with gloo",
                     "gloo has no messages between GPUs: it would end this process",

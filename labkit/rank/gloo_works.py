@@ -14,6 +14,7 @@ from typing import Any
 
 import torch.distributed as dist
 
+from labkit.mpi import torch_internals
 from labkit.mpi.call import Call
 from labkit.mpi.record.history import remember
 from labkit.mpi.record.position import position_above
@@ -67,7 +68,7 @@ def _remembered(name: str, method: Callable) -> Callable:
 
 def number_of(group: dist.ProcessGroup) -> int:
     """How many collectives of the group this rank has called."""
-    return group._get_backend(group._device_types[0])._get_sequence_number_for_group()
+    return torch_internals.backend_in(group)._get_sequence_number_for_group()
 
 
 def _noted(method: Callable) -> Callable:

@@ -16,6 +16,7 @@ import torch
 from IPython import get_ipython
 
 from labkit import mpi
+from labkit.mpi import torch_internals
 from labkit.mpi.messages import slow_link
 from labkit.rank import cells, gloo_works, leftovers
 from labkit.rank.protocol import COMPUTING, WAITING, State
@@ -24,7 +25,6 @@ _MAIN = threading.main_thread().ident
 _LOOK = 0.1
 """Seconds that a look may take before the main thread goes on meanwhile: hundreds of times what it takes, for
 a crowded machine may keep the core from it."""
-_C10D = "torch/distributed/distributed_c10d.py"
 
 
 def state(rank: int) -> State:
@@ -106,7 +106,7 @@ def _waiting_in_c10d(inner: list[FrameType]) -> dict | None:
     """A wait inside torch.distributed's Python layer, for backends that do not tell their own state."""
     import torch.distributed as dist
 
-    calls = [f for f in inner if f.f_code.co_filename.endswith(_C10D)]
+    calls = [f for f in inner if f.f_code.co_filename == torch_internals.FRAMES[0]]
     if not calls:
         return None
     call, names = calls[-1], calls[-1].f_locals  # the outermost: the verb that the cell called

@@ -18,6 +18,7 @@ MODULES = (
     "cases_barrier",
     "cases_objects",
     "cases_groups",
+    "cases_hooks",
     "cases_functional",
     "cases_mesh",
     "cases_ddp",
@@ -48,6 +49,7 @@ class Case:
     gloo: bool
     checked: bool | None
     nightly: bool
+    since: tuple[int, int] = (2, 13)
 
 
 CASES: dict[str, Case] = {}
@@ -59,18 +61,19 @@ def case(
     gloo: bool = True,
     checked: bool | None = None,
     nightly: bool = False,
+    since: tuple[int, int] = (2, 13),
 ):
     """Register a function as a case.
 
     `gloo=False`: gloo lacks the verb, so the case cannot be tried there. `checked`: run only with the
-    checked mode on (True) or off (False); None runs in both.
+    checked mode on (True) or off (False); None runs in both. `since`: the PyTorch that has what it is about.
     """
 
     def register(function: Callable) -> Callable:
         module = function.__module__.rpartition(".")[2].removeprefix("cases_")
         name = f"{module}.{function.__name__}"
         assert name not in CASES, f"two cases are called {name}"
-        CASES[name] = Case(name, function, sizes, deadline, gloo, checked, nightly)
+        CASES[name] = Case(name, function, sizes, deadline, gloo, checked, nightly, since)
         return function
 
     return register

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from labkit.mpi import torch_internals
 from tests.conftest import drawn
 
 from .launches import selects
@@ -26,6 +27,8 @@ def rows():
             mode = "-checked" if checked else ""
             later = case.name not in by_day or (size, checked) not in drawn(case.name, _by_day(possible), 1)
             marks = [pytest.mark.nightly] if case.nightly else [pytest.mark.slow] * later
+            if case.since > torch_internals.RELEASE:
+                marks.append(pytest.mark.skip(reason="PyTorch {}.{} and newer".format(*case.since)))
             yield pytest.param(case.name, size, checked, id=f"{size}{mode}-{case.name}", marks=marks)
 
 

@@ -34,4 +34,6 @@ def meet(what: str, seconds: float) -> None:
 
 
 def _store() -> torch.distributed.Store:
-    return torch.distributed.distributed_c10d._get_default_store()
+    from labkit.mpi.torch_internals import default_store  # which imports torch
+
+    return default_store()

@@ -14,11 +14,11 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import torch
+import torch.distributed as dist
 import typing_extensions
-from torch.distributed import c10d_logger
-from torch.distributed import distributed_c10d as c10d
 from torch.utils._pytree import tree_iter
 
+from labkit.mpi import torch_internals
 from labkit.mpi.call import Call
 from labkit.mpi.errors import HazardError
 from labkit.mpi.hazards.in_flight import Flight
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 _PAGE, _PAGES = 4096, 8
 _ROOT_GIVES = {"broadcast": True, "reduce": False}
-_BLOCKING = [unwrap(verb).__code__ for verb in (c10d.send, c10d.recv)]
-_BENEATH = OWN, c10d.__file__, c10d_logger.__file__, typing_extensions.__file__
+_BLOCKING = [unwrap(verb).__code__ for verb in (dist.send, dist.recv)]
+_BENEATH = OWN, *torch_internals.FRAMES, typing_extensions.__file__
 
 # Watches of which nobody has seen the end, in the order of their calls.
 _open: dict[int, weakref.ref[Watch]] = {}

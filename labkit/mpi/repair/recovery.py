@@ -6,9 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import torch.distributed as dist
-from torch.distributed import distributed_c10d as c10d
-
+from labkit.mpi import torch_internals
 from labkit.mpi.call import Call
 from labkit.mpi.errors import CommunicationError, DeadlineError
 from labkit.mpi.progress import deferred, progress
@@ -119,7 +117,7 @@ def _rebuilt(here: World) -> Meeting[None]:
     facts = {
         key: (group.ranks, key in here.groups, group.sequence, _marks(group)) for key, group in mine.items()
     }
-    names = c10d._world.group_count if dist.is_initialized() else 0
+    names = torch_internals.groups_made()
     of_rank = yield from share(control.comm, (facts, old.mark(), names, here.generation))
     _agree_on_names(here, [row[2] for row in of_rank], [row[3] for row in of_rank])
     yield from _retire(old, [mark for _, mark, *_ in of_rank], control.comm)
@@ -149,8 +147,7 @@ def _rebuilt(here: World) -> Meeting[None]:
 def _agree_on_names(here: World, counts: Sequence[int], generations: Sequence[int]) -> None:
     """Of groups: torch counts those it makes, and a rank that gave up making one has counted it."""
     here.generation = max(generations)
-    if dist.is_initialized():
-        c10d._world.group_count = max(counts)
+    torch_internals.count_groups(max(counts))
 
 
 def _marks(group: Lifecycle) -> tuple[int, int]:
