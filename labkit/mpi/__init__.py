@@ -7,7 +7,7 @@ this module imports neither torch nor MPI; the first use does.
 
 entry           what `import torch` calls
 registration    how torch learns of this backend, and makes its groups
-torch_internals what is private in torch and leant on, by version
+torch_internals  what is private in torch, and leant on
 hooks           torch's hooks, which see each call
 process_group   torch's verbs, each mapped to one call of `begin`
 expect          what the verbs expect of their tensors

@@ -102,5 +102,5 @@ def _hooked(name: str, verb: Callable[..., Work]) -> Callable[..., Work]:
         return vars(_passed).pop("work", outer)
 
     # torch calls what overrides a method of it, unless that one is the caller, which it tells by its name.
-    hooked.__code__ = hooked.__code__.replace(co_name=name)
+    hooked.__code__ = hooked.__code__.replace(co_name=name)  # type: ignore[attr-defined]
     return hooked

@@ -61,24 +61,24 @@ def test_other_machines(machine, mpi, found, fix):
     assert_one_sentence(lacks_platform(machine, mpi), found, fix)
 
 
-@pytest.mark.parametrize("found", [(2, 7), (3, 9), (3, 14)])
+@pytest.mark.parametrize("found", [(2, 7), (3, 9), (3, 15)])
 def test_python_too_old_or_too_new(found):
-    assert_one_sentence(lacks_python(found, "python3", []), "3.10 to 3.13", "{}.{}".format(*found), "PYTHON=")
+    assert_one_sentence(lacks_python(found, "python3", []), "3.10 to 3.14", "{}.{}".format(*found), "PYTHON=")
     assert lacks_python(found, "python3", ["python3.12"]).endswith("make install PYTHON=python3.12")
 
 
-@pytest.mark.parametrize("minor", [10, 11, 12, 13])
+@pytest.mark.parametrize("minor", [10, 11, 12, 13, 14])
 def test_supported_pythons(minor):
     assert lacks_python((3, minor), "python3", []) is None
 
 
 def other_pythons():
     """Pythons on this machine that labkit does not support, by real path, for they must read the script."""
-    names = ["python2", "python2.7", *(f"python3.{minor}" for minor in (6, 7, 8, 9, 14, 15))]
+    names = ["python2", "python2.7", *(f"python3.{minor}" for minor in (6, 7, 8, 9, 15, 16))]
     installed = Path.home().glob(".pyenv/versions/*/bin/python")
     for candidate in [*installed, *filter(None, map(shutil.which, names))]:
         asked = subprocess.run(
-            [candidate, "-c", "import sys; print((3, 10) <= sys.version_info[:2] <= (3, 13))"],
+            [candidate, "-c", "import sys; print((3, 10) <= sys.version_info[:2] <= (3, 14))"],
             capture_output=True,
             text=True,
         )
@@ -94,7 +94,7 @@ def test_pythons_that_are_not_supported_say_so():
     for python in others:
         asked = run("venv", "mpich", python=python)
         assert asked.returncode == 1 and not asked.stdout
-        assert_one_sentence(asked.stderr, "labkit needs Python 3.10 to 3.13", python)
+        assert_one_sentence(asked.stderr, "Python 3.10 to 3.14", python)
 
 
 def test_a_python_without_venv(tmp_path):
