@@ -5,14 +5,21 @@ process that is aborted would take along what it wrote a moment before: why. So 
 pipe until they have handed it on, and the process that forked the rank has the other end of the pipe, too.
 """
 
+import codecs
 import ctypes
 import errno
+import io
 import os
 import socket
 import sys
 from contextlib import suppress
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from ipykernel.iostream import OutStream
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 _AT_ONCE = 1 << 16  # bytes, as many as a pipe holds
 
@@ -46,6 +53,26 @@ class LastWords:
         self._given.close()
 
 
+class _Bytes(io.BufferedIOBase):
+    """Hands bytes on to a stream as text, each character once it is whole."""
+
+    def __init__(self, text: OutStream) -> None:
+        self._text, self._decoder = text, codecs.getincrementaldecoder("utf-8")("replace")
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._text.fileno()
+
+    def write(self, data: "Buffer") -> int:
+        self._text.write(self._decoder.decode(bytes(data)))
+        return memoryview(data).nbytes
+
+    def flush(self) -> None:
+        self._text.flush()
+
+
 class NativeOutput(OutStream):
     """A stream of ipykernel's whose pipe keeps what was not handed on. `last_words` gets that of errors."""
 
@@ -55,6 +82,18 @@ class NativeOutput(OutStream):
         super()._setup_stream_redirects(name)
         if name == "stderr" and self.last_words is not None:
             self.last_words.give(self._fid)
+
+    def fileno(self) -> int:
+        """The pipe, so that what a child or a library writes there reaches the notebook, too."""
+        return {"stdout": 1, "stderr": 2}[self.name]
+
+    @cached_property
+    def buffer(self) -> "_Bytes":
+        """Takes bytes, as that of a script's `sys.stdout` does."""
+        return _Bytes(self)
+
+    def reconfigure(self, **options: object) -> None:
+        """Do nothing: it is UTF-8, and each line is shown soon."""
 
     def _watch_pipe_fd(self) -> None:
         if sys.platform != "linux":

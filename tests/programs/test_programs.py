@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from IPython.utils.capture import capture_output
 
+from labkit import launch
+from labkit.lab.lab import Lab
 from labkit.lab.px import PxMagics
 from labkit.launch.hosts.ports import free_port
 from tests.mpi import launcher
@@ -29,7 +31,7 @@ QUICK = (
 TO_COME = (
     "argparse_options", "sysargv_subcommand", "asyncio_run", "top_level_await", "input_no_stdin",
     "torchrun_hello", "torchrun_ddp", "rpc_add", "rpc_cell_function", "loader_spawn", "loader_forkserver",
-    "spawned_world", "join_uneven", "sparse_embedding",
+    "spawned_world", "join_uneven", "sparse_embedding", "asyncio_servers", "unittest_main", "elastic_record",
 )  # fmt: skip
 
 NOT_AS_A_CELL: dict[str, str] = {}
@@ -42,7 +44,8 @@ ALONE = (
     "torchrun_hello", "torchrun_ddp", "run_rank_size", "argparse_options", "sys_exit_zero", "early_exit",
     "atexit_summary", "loader_spawn", "rpc_add", "rpc_cell_function", "fsdp2_train", "mpi_file", "mpi_window",
     "mpi_futures", "gloo_beside_mpi", "dcp_async_save", "spawned_world", "graceful_signals",
-    "compile_inductor", "process_pool_spawn", "input_no_stdin",
+    "compile_inductor", "process_pool_spawn", "input_no_stdin", "elastic_record", "unittest_main",
+    "stdout_tricks",
 )  # fmt: skip
 """By a command of their own: what they do at their start or end, or to their process, is what they show."""
 
@@ -66,7 +69,7 @@ for path in sys.argv[1:]:
     MPI.COMM_WORLD.Barrier()
 """
 
-OF_TORCHRUN = ("torchrun_hello", "torchrun_ddp", "rpc_add", "rpc_cell_function")
+OF_TORCHRUN = ("torchrun_hello", "torchrun_ddp", "rpc_add", "rpc_cell_function", "elastic_record")
 """These read what torchrun sets."""
 AS_TORCHRUN = """
 import os, runpy, sys
@@ -94,8 +97,13 @@ def test_there_are_enough():
 
 
 @pytest.fixture(scope="module")
-def lab(labs):
-    return labs(RANKS)
+def lab():
+    """In no test, where ipykernel would leave alone what children and libraries write."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("PYTEST_CURRENT_TEST", raising=False)
+        lab = Lab(launch.plan(RANKS))
+    yield lab
+    lab.stop()
 
 
 def cell(lab, shell, code: str, options: str = "") -> str:
@@ -105,6 +113,7 @@ def cell(lab, shell, code: str, options: str = "") -> str:
     return "\n".join(output.data["text/plain"] for output in captured.outputs)
 
 
+@pytest.mark.ranks
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=[pytest.mark.slow] * (n not in QUICK)) for n in PROGRAMS]
 )

@@ -64,6 +64,20 @@ def test_what_processes_and_libraries_write_is_shown(lab, shell):
     assert run(lab, shell, "print('next')") == "[ranks 0-1] next"
 
 
+@pytest.mark.ranks
+def test_streams_are_those_of_a_script(lab, shell):
+    """Half a character, a file descriptor for a child and for Python's own tracebacks, and other settings."""
+    cell = (
+        "import faulthandler, subprocess, sys\n"
+        "sys.stdout.reconfigure(encoding='utf-8', line_buffering=True)\n"
+        "for half in (b'\\xc3', b'\\xa4\\n'): sys.stdout.buffer.write(half)\n"
+        "_ = subprocess.run(['echo', 'of a child'], stdout=sys.stdout, stderr=sys.stderr)\n"
+        "faulthandler.dump_traceback(sys.stderr)"
+    )
+    text = run(lab, shell, cell)
+    assert all(said in text for said in ("ä", "of a child", "most recent call first"))
+
+
 @pytest.mark.parametrize("given", [True, False])
 def test_what_is_left_in_the_pipe_is_heard_once_the_child_has_ended(given):
     words = LastWords()
