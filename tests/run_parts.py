@@ -157,7 +157,7 @@ PARTS: dict[str, tuple[Stage, ...]] = {
             ),
             (
                 Part("hosts", 30, marked("hosts")),
-                Part("othermpi", 40, marked("othermpi")),
+                Part("othermpi", 20, marked("othermpi and not nightly")),
             ),
         ),
         *in_turn(Part("pythons", 60, (*marked("pythons"), "-rs")), PLAIN_LESSONS[1]),
