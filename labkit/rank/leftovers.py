@@ -4,6 +4,7 @@ Its reply tells the notebook whether there is any, which costs no message. Only 
 settle it, all at once.
 """
 
+import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -32,7 +33,17 @@ def install(kernel: Any) -> None:
     """Tell in the reply to a cell what it has left, if anything."""
     finish = kernel.finish_metadata
     gloo_works.watch()
-    get_ipython().events.register("pre_run_cell", lambda info: _notes.clear())
+    home = os.getcwd()
+
+    def begin_cell(info: object) -> None:
+        _notes.clear()
+        try:
+            os.getcwd()
+        except FileNotFoundError:  # many an import would fail
+            os.chdir(home)
+            note(f"the folder in which an earlier cell had left this rank is gone; it is in {home} again")
+
+    get_ipython().events.register("pre_run_cell", begin_cell)
 
     def of_reply(reply: dict) -> dict:
         """Where it can tell something: of an error ipyparallel hands on no more than this."""

@@ -244,6 +244,14 @@ def test_a_program_begins_with_the_group_that_is_there(labs, shell, asked, told)
         assert re.search(told, "".join(notes))
 
 
+def test_a_cell_finds_a_folder_where_an_earlier_one_left_none(labs, shell, tmp_path):
+    lab, code = labs(2), "import os\nhere = os.getcwd()\nos.makedirs({0!r})\nos.chdir({0!r})\nos.rmdir({0!r})"
+    run(shell, lab, code.format(str(tmp_path)).replace(f"'{tmp_path}'", f"f'{tmp_path}/{{rank}}'"))
+    shown, note = run(shell, lab, "os.getcwd() == here").splitlines()
+    assert shown == "[ranks 0-1] True" and "is gone; it is in" in note
+    assert run(shell, lab, "os.getcwd() == here") == "[ranks 0-1] True"
+
+
 def test_what_a_program_asks_of_its_group_is_as_elsewhere(labs, shell):
     lab = labs(2)
     with pytest.raises(CellError, match="twice"):
