@@ -12,6 +12,7 @@ from math import inf
 from labkit.rank.protocol import (
     ABSENT,
     ANY_TAG,
+    AWAIT,
     COMPUTING,
     FINISHED,
     RAISED,
@@ -93,6 +94,8 @@ def _stalled(waiting: Sequence[State]) -> Diagnosis:
 
 
 def _can_end(s: State, by_rank: dict[int, State], live: set[int]) -> bool:
+    if s.verb == AWAIT:
+        return False
     peers = s.peers or tuple(r for r in by_rank if r != s.rank)
     if s.is_point_to_point():
         return any(p in live or _meets(s, by_rank.get(p)) for p in peers)
@@ -128,6 +131,9 @@ def _headline(held: Sequence[State], by_rank: dict[int, State]) -> str:
     raised = [s.rank for s in by_rank.values() if s.doing == RAISED]
     if raised:
         return f"{ranks(raised)} raised an error for which the others wait in vain"
+    awaiting = [s.rank for s in held if s.verb == AWAIT]
+    if awaiting:
+        return f"deadlock: nothing is left that could end the await of {ranks(awaiting)}"
     needed = {p for s in held for p in s.peers or by_rank}
     for doing, why in ((FINISHED, "finished the cell"), (ABSENT, "not in this cell (--targets)")):
         gone = [s.rank for s in by_rank.values() if s.doing == doing and s.rank in needed]
@@ -156,7 +162,8 @@ def _what_differs(held: Sequence[State], by_rank: dict[int, State]) -> str:
 def _waits(held: Sequence[State]) -> list[str]:
     """ "ranks 0-1 in all_reduce number 3, line 7: ...", ranks in the same place together."""
     places: dict[str, list[int]] = {}
-    groups, roots = (len({getattr(s, name) for s in held}) > 1 for name in ("group", "root"))
+    calls = [s for s in held if s.verb != AWAIT]
+    groups, roots = (len({getattr(s, name) for s in calls}) > 1 for name in ("group", "root"))
     for s in sorted(held, key=lambda s: s.rank):
         group = f" on group {s.group!r}" if groups and s.group else ""
         root = f" with root {s.root}" if roots and s.root is not None else ""

@@ -2,7 +2,9 @@
 
 import linecache
 import os
+from types import FrameType
 
+from IPython import get_ipython
 from IPython.core.interactiveshell import InteractiveShell
 
 from labkit.rank.wording import THE_CELL, cell_of, cut, in_the_cell
@@ -44,6 +46,12 @@ class _FirstLines:
     def give_back(self, lines: list[str]) -> list[str]:
         is_magic = lines and lines[0].startswith("%%")
         return lines if is_magic else self._taken + lines
+
+
+def in_cell(frame: FrameType) -> bool:
+    """Whether a frame runs code of a cell, or of a function defined in one."""
+    shell = get_ipython()
+    return shell is not None and frame.f_globals is shell.user_ns and frame.f_code.co_filename != "<string>"
 
 
 def name(file: str) -> str:

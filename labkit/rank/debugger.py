@@ -13,8 +13,8 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from labkit.rank import cells
+from labkit.rank.cells import in_cell
 from labkit.rank.protocol import Stop
-from labkit.rank.state import in_cell
 from labkit.rank.tracebacks import around, of_a_library
 
 _commands: queue.SimpleQueue[str] = queue.SimpleQueue()

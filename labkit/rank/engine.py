@@ -21,6 +21,7 @@ from ipyparallel.serialize.canning import can_map
 
 from labkit import LabError
 from labkit.rank import (
+    awaiting,
     cells,
     debugger,
     displays,
@@ -76,6 +77,7 @@ class RankEngine(IPEngine):
         leftovers.install(self.kernel)
         history.install()
         cells.install(self.kernel.shell)
+        awaiting.install(self.kernel)
         tracebacks.install(self.kernel.shell, then=debugger.look_at)
         help.install(self.kernel.shell)
         displays.install(self.kernel.shell)

@@ -14,8 +14,9 @@ from typing import Any, NoReturn
 
 from labkit.mpi import watched
 from labkit.mpi.wire.waiting import wait_until
-from labkit.rank import debugger
-from labkit.rank.state import in_cell, stack
+from labkit.rank import awaiting, debugger
+from labkit.rank.cells import in_cell
+from labkit.rank.state import stack
 
 _WATCHED = os.path.dirname(watched.__file__) + os.sep
 
@@ -47,6 +48,7 @@ def _on_interrupt(signum: int, frame: FrameType | None) -> None:
     if debugger.stop():
         raise KeyboardInterrupt
     if not any(map(in_cell, frames)):
+        awaiting.interrupt()
         return
     inner = list(takewhile(lambda f: f.f_code is not wait_until.__code__ and not in_cell(f), frames))
     whole = [i for i, f in enumerate(frames) if _must_be_whole(f) or (i < len(inner) and _calls_mpi(f))]

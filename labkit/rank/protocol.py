@@ -8,6 +8,8 @@ from labkit.rank.wording import ranks
 
 COMPUTING, WAITING, FINISHED, RAISED, ABSENT = "computing", "waiting", "finished", "raised", "absent"
 STOPPED = "stopped"
+AWAIT = "await"
+"""The verb of a rank whose cell awaits what nothing in its process can end."""
 SENDS, RECEIVES = ("send", "isend"), ("recv", "irecv", "probe")
 ANY_TAG = -1
 LEFT = "labkit_left"

@@ -11,7 +11,7 @@ from IPython import get_ipython
 
 from labkit import LabError
 from labkit.mpi.messages import slow_link
-from labkit.rank import debugger, digest, leftovers, recording, world
+from labkit.rank import awaiting, debugger, digest, leftovers, recording, world
 from labkit.rank.clocks import measure
 from labkit.rank.digest import Digest
 from labkit.rank.protocol import Leftover
@@ -46,6 +46,7 @@ def clean() -> None:
     That is the namespace, torch's defaults, a recording, a slow network, and pdb after errors.
     """
     recording.off()
+    awaiting.forget()
     debugger.post_mortem(False)
     slow_link.limit(inf, 0.0)
     shell = get_ipython()

@@ -13,13 +13,13 @@ from typing import Any
 
 import psutil
 import torch
-from IPython import get_ipython
 
 from labkit import mpi
 from labkit.mpi import torch_internals
 from labkit.mpi.messages import slow_link
-from labkit.rank import cells, gloo_works, leftovers
-from labkit.rank.protocol import COMPUTING, WAITING, State
+from labkit.rank import awaiting, cells, gloo_works, leftovers
+from labkit.rank.cells import in_cell
+from labkit.rank.protocol import AWAIT, COMPUTING, WAITING, State
 
 _MAIN = threading.main_thread().ident
 _LOOK = 0.1
@@ -42,7 +42,7 @@ def state(rank: int) -> State:
 def runs_a_cell() -> bool:
     """Whether this rank is in a cell at this moment."""
     with _main_thread_held():
-        return any(map(in_cell, stack(sys._current_frames().get(_MAIN))))
+        return bool(awaiting.awaits()) or any(map(in_cell, stack(sys._current_frames().get(_MAIN))))
 
 
 @contextmanager
@@ -68,13 +68,11 @@ def _look(rests: bool) -> tuple[dict[str, Any] | None, str]:
     inner = frames[: frames.index(cell)] if cell else []
     waiting = _waiting_in_mpi() or _waiting_in_c10d(inner) or _waiting_in_gloo()
     waiting = waiting or (_waiting_in_ddp(inner) if rests else None)
+    if cell is None and (awaited := awaiting.awaits()):
+        cell, woken_by = awaited
+        if woken_by != {"thread"}:  # else a thread may wait, for whose end the cell waits
+            waiting = None if woken_by else {"verb": AWAIT}
     return waiting, cells.place(cell.f_code.co_filename, cell.f_lineno) if cell else ""
-
-
-def in_cell(frame: FrameType) -> bool:
-    """Whether a frame runs code of a cell, or of a function defined in one."""
-    shell = get_ipython()
-    return shell is not None and frame.f_globals is shell.user_ns and frame.f_code.co_filename != "<string>"
 
 
 def stack(frame: FrameType | None) -> list[FrameType]:

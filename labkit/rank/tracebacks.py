@@ -20,7 +20,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 import labkit
 from labkit.rank import cells
-from labkit.rank.state import in_cell
+from labkit.rank.cells import in_cell
 from labkit.rank.wording import THE_CELL, cell_of, cut, in_the_cell
 
 _LIBRARIES = tuple(
