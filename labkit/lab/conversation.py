@@ -1,5 +1,6 @@
-"""Ranks that have stopped in pdb, and the notebook's input field: who is told what, and what pdb answers."""
+"""Ranks that wait for what is typed, and the notebook's input field: which one asks, and what pdb answers."""
 
+import getpass
 import signal
 import threading
 import time
@@ -15,6 +16,8 @@ from labkit.rank.wording import ranks
 
 HELP = "pdb's commands go to one rank; `rank 2` turns to another, `all p x` asks all, `go` lets all go on"
 NOBODY = "nobody can type here: the ranks go on"
+TOGETHER = 0.3
+"""Seconds within which ranks call `input` at once: they are answered in their order."""
 ANSWERED = 0.3
 """Seconds after which a rank that was told to go on is not waited for: it computes, or waits for others."""
 
@@ -31,14 +34,37 @@ class Conversation:
     def hold(self, states: Sequence[State]) -> None:
         """Ask for commands until no rank is stopped, or the cell is interrupted."""
         while stopped := {s.rank: s.stop for s in states if s.stop}:
-            self._tell(stopped)
-            if self._turned_to not in stopped:
-                self._turned_to = min(stopped)
-            line = self._ask()
+            told: Iterable[int]
+            if any(stop.asks is not None for stop in stopped.values()):
+                stopped = self._first_to_ask(states)
+                told = [*stopped]
+                for rank, stop in stopped.items():
+                    line = self._typed(f"rank {rank} asks: {stop.asks}", stop.secret)
+                    if not self._interrupted.is_set():
+                        remote.tell_debugger(self._lab, told, line)
+            else:
+                self._tell(stopped)
+                if self._turned_to not in stopped:
+                    self._turned_to = min(stopped)
+                line = self._ask()
+                told = () if self._interrupted.is_set() else self._do(line.strip(), stopped, states)
             if self._interrupted.is_set():
                 return
-            told = self._do(line.strip(), stopped, states)
             states = self._after(told, stopped)
+
+    def _first_to_ask(self, states: Sequence[State]) -> dict[int, Stop]:
+        """The first rank that calls `input`, when those before it have had the time to come to it, too."""
+        until = time.monotonic() + TOGETHER * remote.crowded()
+        while True:
+            asks = {s.rank: s.stop for s in states if s.stop and s.stop.asks is not None}
+            first = min(asks, default=-1)
+            if not asks:  # an interrupt has come between
+                return {}
+            if time.monotonic() > until or not any(_computes(s) and s.rank < first for s in states):
+                return {first: asks[first]}
+            time.sleep(0.02)
+            now = remote.ask_states(self._lab, [s.rank for s in states])
+            states = [now.get(s.rank, s) for s in states]
 
     def _tell(self, stopped: dict[int, Stop]) -> None:
         """What pdb has said, the same of several ranks once."""
@@ -54,17 +80,24 @@ class Conversation:
                 print(f"[{ranks(who)}] {said.rstrip()}")
 
     def _ask(self) -> str:
+        could = not self._nobody
+        line = self._typed(f"rank {self._turned_to} (Pdb) ")
+        if could and self._nobody:
+            print(NOBODY)
+        return "go" if line is None else line
+
+    def _typed(self, prompt: str, secret: bool = False) -> str | None:
+        """The line that is typed; None if nobody can, or has interrupted the cell instead."""
         if self._nobody:
-            return "go"
+            return None
         try:
             with _interrupts_raised():
-                return input(f"rank {self._turned_to} (Pdb) ")
+                return getpass.getpass(prompt) if secret else input(prompt)
         except KeyboardInterrupt:
             self._interrupted.set()
         except (StdinNotImplementedError, EOFError, OSError):
             self._nobody = True
-            print(NOBODY)
-        return "go"
+        return None
 
     def _do(self, line: str, stopped: dict[int, Stop], states: Sequence[State]) -> Iterable[int]:
         """Which ranks were told something."""

@@ -192,8 +192,8 @@ def _asked(client: ipp.Client, targets: list[int], request: str, timeout: float)
     return [reply["content"] for reply in asked.result()] if asked.done() else []
 
 
-def tell_debugger(lab: Reachable, targets: Collection[int], command: str) -> None:
-    """A command for pdb on ranks that have stopped."""
+def tell_debugger(lab: Reachable, targets: Collection[int], command: str | None) -> None:
+    """A line for ranks that have stopped, a command or an answer; None if nobody can type any."""
     lab.client._send_control_request(list(targets), "labkit_debug_request", {"command": command}, block=False)
 
 

@@ -1,4 +1,4 @@
-"""The ports of a lab's controller are its own from the moment that they were chosen.
+"""The ports of a lab are its own from the moment that they were chosen: its controller's, and MASTER_PORT.
 
 ipyparallel looks which ports are free, lets go of them, and listens there when it has imported and written
 what else it needs. On a busy machine another process may have got one of them meanwhile.
@@ -19,11 +19,11 @@ def keep() -> None:
     second one of these listen there, if both allow it, as ZeroMQ's do.
     """
     if sys.platform == "linux":
-        util.select_random_ports = _free_ports
+        util.select_random_ports = kept
 
 
-def _free_ports(count: int) -> list[int]:
-    """So many ports that are free."""
+def kept(count: int) -> list[int]:
+    """So many ports that are free, and that this process keeps for whoever asks for them by number."""
     for _ in range(count):
         kept = socket.socket()
         kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

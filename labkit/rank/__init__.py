@@ -17,8 +17,9 @@ leftovers        what a cell leaves under way
 gloo_works       the same in gloo
 gloo_messages    which of gloo's messages are refused
 interrupts       where an interrupt lands
+awaiting         cells that await, and tasks that cells leave
 tracebacks       a short traceback
-debugger         pdb at breakpoint() or at an error, with the notebook as its keyboard
+debugger         the notebook as the keyboard of pdb, at breakpoint() or at an error, and of input()
 attach           debugpy, for a debugger from outside
 digest           what is compared of a value, in place of the data
 recording        this rank's part of a trace

@@ -1,7 +1,7 @@
 """`await` in a cell: the event loop of cells, which runs inside a request of the engine's own loop.
 
-A cell that awaits is a task there. A plain cell runs beside every loop, as a script does, so what it calls may
-be `asyncio.run`. Tasks that a cell leaves go on while the rank is idle, as they do in a notebook. The loop is
+A cell that awaits is a task there. A plain cell runs beside every loop, as a script does, so it may call
+`asyncio.run`. Tasks that a cell leaves go on while the rank is idle, as they do in a notebook. The loop is
 not the engine's: an interrupt that is raised in a task goes through the loop that runs it.
 """
 
@@ -30,7 +30,7 @@ LAST = 1.0
 """Seconds that tasks have to end after they were cancelled."""
 
 
-class _Selector(selectors.DefaultSelector):  # type: ignore[misc, valid-type] - which one depends on the system
+class _Selector(selectors.DefaultSelector):  # type: ignore[misc, valid-type]  # it depends on the system
     """Knows whether the loop waits for a file or another thread only, and not until some time."""
 
     without_end = False
@@ -52,8 +52,9 @@ class _Loop(asyncio.SelectorEventLoop):
         self.files = len(self.waits.get_map())  # its own, by which other threads wake it
         self.set_exception_handler(_tell)
 
-    def run_in_executor(self, *given: Any) -> Any:
-        future = super().run_in_executor(*given)
+    def run_in_executor(self, executor: Any, func: Any, *given: Any) -> Any:  # type: ignore[override]
+        """Counts what runs in threads, for which the loop is woken."""
+        future = super().run_in_executor(executor, func, *given)
         self.in_threads += 1
         future.add_done_callback(self._back)
         return future
@@ -112,7 +113,9 @@ def install(kernel: Any) -> None:
 
     def create(task: Coroutine, **named: Any) -> asyncio.Task:
         """Outside of any loop, as in a notebook's cell: for the loop of cells."""
-        outside = asyncio._get_running_loop() is None and threading.current_thread() is threading.main_thread()
+        outside = (
+            asyncio._get_running_loop() is None and threading.current_thread() is threading.main_thread()
+        )
         return loop().create_task(task, **named) if outside else create_task(task, **named)
 
     shell.run_cell, kernel.do_apply = beside, apply_beside  # type: ignore[method-assign]
@@ -133,7 +136,7 @@ def _beside_loops() -> Iterator[None]:
     """Inside, no loop runs, and the one that is found is that of cells. Then tasks have their turns."""
     host, task = asyncio._get_running_loop(), asyncio.current_task() if asyncio._get_running_loop() else None
     if task is not None and host is not None:
-        asyncio._leave_task(host, task)  # type: ignore[attr-defined] - documented, for loops of others
+        asyncio._leave_task(host, task)  # type: ignore[attr-defined]  # documented, for others
     asyncio._set_running_loop(None)
     asyncio.set_event_loop(loop())
     try:
@@ -241,7 +244,7 @@ def _turn() -> None:
 
 
 def awaits() -> tuple[FrameType, set[str]] | None:
-    """Where a cell awaits at this moment, and what may wake it: "time", "file", "thread"; None if none does."""
+    """Where a cell awaits at this moment, and what may wake it: "time", "file", "thread"; else None."""
     inner, innermost = _cell, None
     while inner is not None:
         frame = getattr(inner, "cr_frame", None) or getattr(inner, "gi_frame", None)

@@ -19,7 +19,6 @@ import torch.distributed as dist
 from ipyparallel.engine.app import IPEngine
 from ipyparallel.serialize.canning import can_map
 
-from labkit import LabError
 from labkit.rank import (
     awaiting,
     cells,
@@ -36,9 +35,12 @@ from labkit.rank import (
 from labkit.rank.native_output import NativeOutput
 from labkit.rank.protocol import STOPPED
 from labkit.rank.world import (
+    as_started,
     begin_as_programs_do,
     face_the_notebook,
     join_world,
+    meet_without_a_port,
+    name_itself,
     names,
     remove_mpi_files,
     seed,
@@ -47,18 +49,14 @@ from labkit.rank.world import (
 )
 
 
-def _refuse(what: str, fix: str) -> NoReturn:
-    raise LabError(f"{what} on a rank", "a rank has no keyboard: nobody could answer it", fix)
-
-
 class RankEngine(IPEngine):
     """An ipyparallel engine whose namespace holds what a lesson needs and nothing else.
 
     Its control thread answers while a cell runs: `labkit_state_request` with what this rank does,
     `labkit_history_request` with what it has called,
     `labkit_interrupt_request` with a SIGINT to itself, which also ranks on other hosts can be sent,
-    `labkit_debug_request` by a command for pdb, and between cells `labkit_help_request` with what names
-    stand for.
+    `labkit_debug_request` by a line for pdb or `input`, and between cells `labkit_help_request` with what
+    names stand for.
     """
 
     def init_engine(self) -> None:
@@ -71,6 +69,7 @@ class RankEngine(IPEngine):
         sys.modules["debugpy"] = None  # for 0.2 s ipykernel would load a debugger, which no front end reaches
         await super().complete_registration(*args)
         del sys.modules["debugpy"]
+        as_started()
         gc.freeze()  # else each clean start looks through all that torch has made, 0.1 s
         gc.enable()
         interrupts.install(self.kernel)
@@ -84,9 +83,8 @@ class RankEngine(IPEngine):
         begin_as_programs_do(leftovers.note)
         self.kernel._abort_queues = lambda *args: None  # a failed cell must not swallow the next one
         self.kernel._publish_execute_input = lambda *args: None  # who has sent a cell knows it
-        self.kernel.raw_input = lambda *prompt: _refuse("input()", "set the value in the cell")
         self.kernel.shell.ask_exit = self._leave_the_cell
-        debugger.install()
+        debugger.install(self.kernel)
         self.kernel.control_handlers["labkit_state_request"] = self._tell_state
         self.kernel.control_handlers["labkit_history_request"] = self._tell_history
         self.kernel.control_handlers["labkit_interrupt_request"] = self._interrupt
@@ -100,7 +98,7 @@ class RankEngine(IPEngine):
 
     def _tell_state(self, stream: Any, ident: list[bytes], parent: dict[str, Any]) -> None:
         told = state.state(self.id)
-        if stop := debugger.stop():
+        if stop := debugger.told():
             told = replace(told, doing=STOPPED, place=stop.place, stop=stop)
         content = {"status": "ok", "state": asdict(told)}
         self.session.send(stream, "labkit_state_reply", content, parent, ident=ident)
@@ -143,6 +141,8 @@ def main() -> None:
     remove_mpi_files()
     watch_mpi4py()
     gloo_messages.refuse_gpus()
+    name_itself()
+    meet_without_a_port()
     use_own_gpu()
     send_tensors_from_the_cpu()
     if "LABKIT_LOGS" in os.environ:

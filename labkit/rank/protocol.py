@@ -21,11 +21,17 @@ CLEARED, WIDGET = "application/vnd.labkit.cleared+json", "application/vnd.jupyte
 
 @dataclass(frozen=True)
 class Stop:
-    """A rank that waits in pdb for its `number`-th command; `said`: what pdb has said since the last one."""
+    """A rank that waits for the `number`-th line that somebody types.
+
+    In pdb it is a command, and `said` is what pdb has said since the last one. It `asks` where a program has
+    called `input`, with that prompt, for what nobody else should see if it is `secret`.
+    """
 
     number: int
     place: str
-    said: str
+    said: str = ""
+    asks: str | None = None
+    secret: bool = False
 
 
 @dataclass(frozen=True)

@@ -43,10 +43,12 @@ def answer(name: str, *arguments: Any) -> Any:
 def clean() -> None:
     """Forget what cells defined, and what was set by them or for them, and seed again: as after a start.
 
-    That is the namespace, torch's defaults, a recording, a slow network, and pdb after errors.
+    That is the namespace, tasks, torch's defaults, torchrun's environment, a recording, a slow network, and
+    pdb after errors.
     """
     recording.off()
     awaiting.forget()
+    world.as_started()
     debugger.post_mortem(False)
     slow_link.limit(inf, 0.0)
     shell = get_ipython()

@@ -4,6 +4,8 @@ IPython's own reads and parses every library file on the way, which takes second
 shows a learner twenty frames of machinery.
 """
 
+import bdb
+import builtins
 import linecache
 import re
 import sys
@@ -63,11 +65,16 @@ def install(shell: InteractiveShell, then: Callable[[BaseException, TracebackTyp
 
     async def run(code: CodeType, result: Any = None, *, async_: bool = False) -> bool:
         try:
-            return await run_code(code, result, async_=async_)
+            failed = await run_code(code, result, async_=async_)
         except _Ended:
             if result is not None:
                 result.error_in_exec = None
             return True  # what stands below is not run
+        if result is not None and isinstance(error := result.error_in_exec, bdb.BdbQuit):
+            trace = error.__traceback__  # IPython says nothing of a debugger that was quit
+            result.error_in_exec = KeyboardInterrupt().with_traceback(trace)
+            _show(shell, KeyboardInterrupt, result.error_in_exec, trace)
+        return bool(failed)
 
     shell.showtraceback, shell.run_code = showtraceback, run  # type: ignore[method-assign]
     warnings.filterwarnings("ignore", "To exit: use", UserWarning)  # which is no advice on a rank
@@ -77,7 +84,7 @@ class _Ended(BaseException):
     """A cell has left in good order, as scripts do: by sys.exit(), or by exit()."""
 
 
-def short(kind: type[BaseException], error: BaseException, trace: TracebackType) -> list[str]:
+def short(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> list[str]:
     """The lines of a traceback, coloured as IPython's are."""
     frames = [(frame, line) for frame, line in traceback.walk_tb(trace)]
     told, skipped = [], 0
@@ -96,7 +103,11 @@ def short(kind: type[BaseException], error: BaseException, trace: TracebackType)
     if isinstance(error, SyntaxError) and cell_of(f"# {error.filename}\n"):
         told = [_GREEN.format(f"Cell {error.filename}, line {error.lineno}")]
         message = message.split("\n", 1)[1]  # its own first line says the same
-    return [*told, *_NAME.sub(_RED.format(r"\1"), message, count=1).splitlines()]
+    lines = [*told, *_NAME.sub(_RED.format(r"\1"), message, count=1).splitlines()]
+    group = getattr(builtins, "BaseExceptionGroup", ())  # since Python 3.11
+    for inner in error.exceptions if isinstance(error, group) else ():  # type: ignore[attr-defined]
+        lines += ["", *short(type(inner), inner, inner.__traceback__)]
+    return lines
 
 
 def of_a_library(frame: FrameType) -> bool:

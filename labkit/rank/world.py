@@ -3,11 +3,12 @@
 import os
 import random
 import socket
+import sys
 from collections.abc import Callable
 from datetime import timedelta
 from functools import cache, wraps
 from inspect import signature
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 import psutil
@@ -18,8 +19,9 @@ from IPython import get_ipython
 from torch.distributed import distributed_c10d as c10d
 
 from labkit import LabError, mpi
-from labkit.launch import endings, living, mpi_files
+from labkit.launch import endings, living, mpi_files, ports
 from labkit.launch.hosts import ssh
+from labkit.launch.hosts.ports import free_port
 from labkit.mpi.watched.install import install
 from labkit.mpi.wire import store
 from labkit.mpi.wire.runtime import MPI, WORLD
@@ -38,6 +40,7 @@ def join_world() -> None:
             f"sees a world of {WORLD.size}: mpiexec and libmpi are of different MPIs"
         )
     torch.set_num_threads(1)
+    _meeting[:] = [_store(WORLD)]
     backend = os.environ.get("LABKIT_BACKEND", "auto")
     if backend in ("auto", "mpi"):
         mpi.init(timeout=GROUP_TIMEOUT)
@@ -119,6 +122,83 @@ def face_the_notebook() -> None:
             os.environ.setdefault(f"{library}_SOCKET_IFNAME", ssh.interface(address))
 
 
+def name_itself() -> None:
+    """Find out what torchrun tells each process in its environment, for cells and their children. Collective.
+
+    So `init_process_group("gloo")` in scripts that the cells of all ranks start makes a world of those. The
+    port is this lab's own, and nobody listens there.
+    """
+    port = (ports.kept(1)[0] if sys.platform == "linux" else free_port()) if WORLD.rank == 0 else 0
+    host, leaders = _host(), sorted(set(WORLD.allgather(_host().first)))
+    _named.update(
+        RANK=WORLD.rank,
+        WORLD_SIZE=WORLD.size,
+        LOCAL_RANK=host.number,
+        LOCAL_WORLD_SIZE=host.ranks,
+        GROUP_RANK=leaders.index(host.first),
+        GROUP_WORLD_SIZE=len(leaders),
+        ROLE_RANK=WORLD.rank,
+        ROLE_WORLD_SIZE=WORLD.size,
+        ROLE_NAME="default",
+        MASTER_ADDR=os.environ["MASTER_ADDR"] if "LABKIT_NOTEBOOK" in os.environ else "127.0.0.1",
+        MASTER_PORT=WORLD.bcast(port),
+    )
+
+
+_named: dict[str, str | int] = {}
+
+
+_OF_MPI = ("PMI_", "PMIX_", "OMPI_COMM_WORLD_", "HYDI_")
+"""How names begin by which MPI's launcher reaches this process: a child that believed them would be it."""
+
+
+def as_started() -> None:
+    """Have that environment, and no arguments, as a script in a world of its own."""
+    for name in [name for name in os.environ if name.startswith(_OF_MPI)]:
+        del os.environ[name]
+    os.environ.update({name: str(value) for name, value in _named.items()})
+    sys.argv[:] = ["cell"]
+
+
+_meeting: list[dist.Store] = []
+"""Where ranks meet, in `env://`, that make a default group of their own; and what they have made there."""
+
+
+def meet_without_a_port() -> None:
+    """Let cells give `init_process_group` what a script does, again and again.
+
+    A server on MASTER_PORT would still be that of the group before when a rank is faster than rank 0, and
+    have its keys.
+    """
+    init = dist.init_process_group
+    os.register_at_fork(after_in_child=_meeting.clear)  # children are others, and meet at the port
+
+    @wraps(init)
+    def init_process_group(
+        backend: str | None = None,
+        init_method: str | None = None,
+        timeout: timedelta | None = None,
+        world_size: int = -1,
+        rank: int = -1,
+        store: dist.Store | None = None,
+        *more: Any,
+        **options: Any,
+    ) -> None:
+        by_environment = store is None and init_method in (None, "env://") and backend != "mpi"
+        if by_environment and _meeting and not dist.is_initialized() and _is_of_lab(rank, world_size):
+            _meeting.append(dist.PrefixStore(f"group {len(_meeting)}", _meeting[0]))
+            init_method, rank, world_size, store = None, WORLD.rank, WORLD.size, _meeting[-1]
+        init(backend, init_method, timeout, world_size, rank, store, *more, **options)
+
+    dist.init_process_group = init_process_group
+
+
+def _is_of_lab(rank: int, world_size: int) -> bool:
+    """Whether the environment, and what was given, mean the ranks of this lab, and not fewer."""
+    same = all(os.environ.get(name) == str(value) for name, value in _named.items())
+    return same and rank in (-1, WORLD.rank) and world_size in (-1, WORLD.size)
+
+
 def _store(world: MPI.Comm) -> dist.Store:
     one_host = world.Split_type(MPI.COMM_TYPE_SHARED).size == world.size
     return store.shared(world.rank, world.size, not one_host, world.allgather)
@@ -129,16 +209,24 @@ def device() -> torch.device:
     asked = os.environ.get("LABKIT_DEVICE", "auto")
     if asked == "cpu" or not torch.cuda.is_available():
         return torch.device("cpu")
-    return torch.device("cuda", _number_on_host() % torch.cuda.device_count())
+    return torch.device("cuda", _host().number % torch.cuda.device_count())
+
+
+class _Host(NamedTuple):
+    """This rank's number among the `ranks` of its host, and the `first` of these."""
+
+    number: int
+    ranks: int
+    first: int
 
 
 @cache
-def _number_on_host() -> int:
-    """This rank's among those of its host. Collective at its first call, which is at the start."""
+def _host() -> _Host:
+    """Collective at its first call, which is at the start."""
     host = WORLD.Split_type(MPI.COMM_TYPE_SHARED)
-    number = host.rank
+    found = _Host(host.rank, host.size, host.bcast(WORLD.rank))
     host.Free()
-    return number
+    return found
 
 
 def use_own_gpu() -> None:

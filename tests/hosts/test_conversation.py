@@ -30,6 +30,20 @@ def test_a_rank_on_the_other_host_stops(pair, session):
     assert "rank 0 has not stopped: it is waiting, line 7: dist.all_reduce(loss)" in transcript
 
 
+def test_ranks_of_both_hosts_have_the_environment_that_torchrun_gives(pair, session):
+    names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE")
+    pair()[:].execute(f"import os\nfound = [os.environ[name] for name in {names}]", block=True)
+    assert pair()[:]["found"] == [[str(r), "2", "0", "1", str(r), "2"] for r in range(2)]
+    meet = """dist.destroy_process_group()
+store = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), 2, rank == 0)
+dist.init_process_group("gloo", store=store, rank=rank, world_size=2)
+total = torch.ones(1)
+dist.all_reduce(total)
+assert total == 2"""
+    transcript, error = session(meet, lab=pair())
+    assert error is None, error
+
+
 def test_an_interrupt_ends_a_stop_there(pair, session):
     def interrupted(lab):
         raise KeyboardInterrupt

@@ -4,6 +4,7 @@ Lines are counted as in the editor: the first is that of %%px.
 """
 
 import builtins
+import getpass
 import re
 import time
 from functools import partial
@@ -247,3 +248,131 @@ def test_a_kernel_that_is_restarted_while_a_rank_is_stopped_leaves_nothing(now):
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=True)
+
+
+WAYS = {
+    "pdb": "import pdb\npdb.set_trace()",
+    "pdb in one line": "import pdb; pdb.set_trace()\n0",
+    "pdb with a header": "from pdb import set_trace\nset_trace(header='look')",
+    "a debugger of one's own": "import pdb\npdb.Pdb().set_trace()",
+    "one for children": (
+        "import pdb, sys\nclass ForkedPdb(pdb.Pdb):\n    def interaction(self, *args):\n"
+        "        before, sys.stdin = sys.stdin, open('/dev/stdin')\n"
+        "        pdb.Pdb.interaction(self, *args)\n        sys.stdin = before\nForkedPdb().set_trace()"
+    ),
+    "IPython": "from IPython.core.debugger import set_trace\nset_trace()",
+    "torch, on one rank": "dist.breakpoint(rank=0)",
+    "after a call": "import pdb\ndef f():\n    pdb.set_trace()\nf()",
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_whatever_stops_in_pdb_stops_in_the_notebook(session, way):
+    transcript, error = session(f"n = 6 * 7\n{WAYS[way]}", "p n", "go", ranks=1)
+    assert error is None and "[rank 0] 42\n" in transcript
+    assert re.search(r"\[rank 0\] (look\n)?line \d+: .*(set_trace|breakpoint)\(", transcript), transcript
+
+
+def test_breakpoint_of_torch_stops_one_rank_for_which_the_others_wait(session):
+    cell = "for n in range(3):\n    dist.breakpoint(rank=1, skip=2)\ntotal = n"
+    transcript, error = session(cell, "p n", "go", ranks=2)
+    assert error is None and "[rank 1] line 3: dist.breakpoint(rank=1, skip=2)" in transcript
+    assert "[rank 1] 2\n" in transcript
+
+
+@pytest.mark.parametrize("look", ["import pdb; pdb.pm()", "%debug"])
+def test_the_error_of_the_cell_before_can_be_looked_at(session, labs, shell, look):
+    lab = labs(1)
+    with capture_output(), pytest.raises(CellError):
+        PxMagics(shell, lab).cell_px("", "def ratio(n):\n    return 1 / n\nratio(0)")
+    transcript, error = session(look, "p n", "go", lab=lab)
+    assert error is None and "[rank 0] line 3" in transcript and "[rank 0] 0\n" in transcript
+    transcript, error = session(look, lab=lab)
+    assert "the cell before has raised none" in str(error)
+
+
+def test_an_error_that_was_caught_can_be_looked_at(session):
+    cell = "import pdb\ntry:\n    n = 3\n    1 / 0\nexcept ZeroDivisionError:\n    pdb.post_mortem()"
+    transcript, error = session(cell, "p n", "go", ranks=1)
+    assert error is None and "[rank 0] line 5: 1 / 0" in transcript and "[rank 0] 3\n" in transcript
+
+
+def test_a_debugger_that_was_quit_ends_the_cell_as_an_interrupt_does(labs, shell):
+    with capture_output(), pytest.raises(CellError, match=r"KeyboardInterrupt \(line 3: raise bdb.BdbQuit\)"):
+        PxMagics(shell, labs(1)).cell_px("", "import bdb\nraise bdb.BdbQuit")
+
+
+def test_input_is_answered_in_the_notebook_by_rank(session):
+    cell = "total = torch.tensor(int(input('how many? ')) + rank)\ndist.all_reduce(total)\nassert total == 64"
+    transcript, error = session(cell, "10", "20", "31", ranks=3)
+    assert error is None
+    assert transcript.splitlines() == [
+        f"rank {r} asks: how many? {answer}" for r, answer in enumerate((10, 20, 31))
+    ]
+
+
+def test_input_of_one_rank_again_and_again_and_with_nothing(session):
+    cell = "said = []\nif rank == 1:\n    while line := input(f'{len(said)}> '): said.append(line)\n"
+    transcript, error = session(
+        f"{cell}assert rank == 0 or said == ['a b', ' c ']", "a b", " c ", "", ranks=2
+    )
+    assert error is None and transcript == "rank 1 asks: 0> a b\nrank 1 asks: 1>  c \nrank 1 asks: 2> \n"
+
+
+def test_input_in_a_thread_in_an_await_and_in_code_interact(session):
+    cell = """import asyncio, code, threading
+thread = threading.Thread(target=lambda: answers.append(input('thread ')))
+answers = []
+thread.start()
+thread.join()
+answers.append(await asyncio.to_thread(input, 'await '))
+code.interact(local=globals(), exitmsg='') if rank else None
+assert answers == ['one', 'two'], answers"""
+    transcript, error = session(cell, "one", "two", ranks=1)
+    assert error is None, (transcript, error)
+    assert transcript == "rank 0 asks: thread one\nrank 0 asks: await two\n"
+
+
+def test_a_password_is_asked_for_as_one(session, monkeypatch):
+    monkeypatch.setattr(
+        getpass, "getpass", lambda prompt: "secret" if prompt == "rank 0 asks: key: " else "no"
+    )
+    transcript, error = session("import getpass\nassert getpass.getpass('key: ') == 'secret'", ranks=1)
+    assert error is None and transcript == ""
+
+
+def test_an_interrupt_while_input_is_asked_for_ends_the_cell(session):
+    def interrupted(lab):
+        raise KeyboardInterrupt
+
+    transcript, error = session("input('how many? ')\ndist.barrier()", interrupted, ranks=2)
+    assert str(error).startswith("interrupted")
+
+
+def test_input_and_pdb_of_different_ranks_at_once(session):
+    cell = "breakpoint() if rank == 0 else input('name? ')\ndist.barrier()"
+    transcript, error = session(cell, (partial(until_ranks, are=is_stopped), "go"), "go", ranks=2)
+    assert error is None and {"rank 1 asks: name? go", "rank 0 (Pdb) go"} <= set(transcript.splitlines())
+
+
+def test_where_nobody_can_type_input_says_so(labs, shell, monkeypatch):
+    def nobody(prompt):
+        raise OSError("reading from stdin")
+
+    monkeypatch.setattr(builtins, "input", nobody)
+    monkeypatch.setattr(getpass, "getpass", nobody)
+    for call in ("input('how many? ')", "__import__('getpass').getpass()"):
+        with capture_output(), pytest.raises(CellError, match=r"on a rank(?s:.*)nobody can type here"):
+            PxMagics(shell, labs(2)).cell_px("", call)
+    cell = "try: name = input()\nexcept EOFError: name = 'the default'\nname"
+    with capture_output() as captured:
+        PxMagics(shell, labs(2)).cell_px("", cell)
+    assert captured.outputs[-1].data["text/plain"] == "[ranks 0-1] 'the default'"
+
+
+def test_where_nobody_follows_a_cell_input_says_so(labs):
+    result = labs(2)[0].execute(
+        "from labkit.rank import debugger\ndebugger.UNHEARD = 0.2\ninput()", block=False
+    )
+    with pytest.raises(Exception, match="nobody can type here"):
+        result.get(WITHIN)

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets
 
 @pytest.fixture
 def free():
-    found = ports._free_ports(20)
+    found = ports.kept(20)
     yield found
     while ports._kept:
         ports._kept.pop().close()

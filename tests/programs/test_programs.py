@@ -29,9 +29,8 @@ QUICK = (
 """As cells in `make test`, the others by `make test-all`."""
 
 TO_COME = (
-    "argparse_options", "sysargv_subcommand", "asyncio_run", "top_level_await", "input_no_stdin",
-    "torchrun_hello", "torchrun_ddp", "rpc_add", "rpc_cell_function", "loader_spawn", "loader_forkserver",
-    "spawned_world", "join_uneven", "sparse_embedding", "asyncio_servers", "unittest_main", "elastic_record",
+    "rpc_add", "rpc_cell_function", "loader_spawn", "loader_forkserver", "spawned_world", "join_uneven",
+    "sparse_embedding",
 )  # fmt: skip
 
 NOT_AS_A_CELL: dict[str, str] = {}

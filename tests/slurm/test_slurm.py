@@ -38,6 +38,10 @@ def test_ranks_fill_the_nodes_in_order_and_go_with_the_lab(lab, jobs, ask, monke
     monkeypatch.setattr(remote, "RETURN_DEADLINE", NO_HURRY)
     assert lab[:]["rank"] == [0, 1, 2, 3]
     assert ask(lab[:], "os.environ['SLURMD_NODENAME']", "import os") == ["n1", "n1", "n2", "n2"]
+    names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK")
+    found = ask(lab[:], f"[int(os.environ[name]) for name in {names}]", "import os")
+    assert found == [[0, 4, 0, 2, 0], [1, 4, 1, 2, 0], [2, 4, 0, 2, 1], [3, 4, 1, 2, 1]]
+    assert len(set(ask(lab[:], "(os.environ['MASTER_ADDR'], os.environ['MASTER_PORT'])", "import os"))) == 1
     assert jobs() == [slurm.job(lab._engines.lab_id)]
     assert [row[-1] for row in lab.status()] == ["ready"] * 4
     result = lab[:].execute("while True: pass", silent=False, block=False)
