@@ -14,8 +14,8 @@ class Call:
     `ranks` are world ranks: the members of the group for a collective, the one partner for a
     message, all others for a receive from any source. `root` is a world rank or None. `shapes` are those of
     the tensors: of one tensor its shape, else a list. `same` is what all ranks must agree on besides verb,
-    dtype, operation and root: as a rule the shapes. `where` is the Position in the user's code, once somebody
-    had it located.
+    dtype, operation and root: as a rule the shapes. `layout` is that of sparse tensors. `where` is the
+    Position in the user's code, once somebody had it located.
 
     The rest is set by `labkit.mpi.record` alone, in nanoseconds of its clock; what has not happened is None.
     `posted` is when the call was handed over, if its caller can do something else then. `waited` is the
@@ -31,6 +31,7 @@ class Call:
     end: int | None = None
     source: int | None = None
     failed = False
+    layout = ""
 
     def __init__(
         self,
@@ -46,18 +47,34 @@ class Call:
     ) -> None:
         self.verb, self.group, self.ranks = verb, group, ranks
         self.root, self.tag, self.op = root, tag, op
-        try:
-            if len(tensors) == 1:  # a list of it would be one more thing to make, and to keep in a trace
-                (tensor,) = tensors
-                self.bytes, self.dtype, self.shapes = tensor.nbytes, tensor.dtype, tensor.shape
-            else:
-                self.bytes = sum([t.nbytes for t in tensors])
-                self.dtype = tensors[0].dtype if tensors else None
-                self.shapes = [t.shape for t in tensors]
-        except RuntimeError:  # of a sparse one, which has no bytes of its own
-            layouts = ", ".join(sorted({str(t.layout) for t in tensors}))
-            raise LabError(f"{verb} of a sparse tensor", layouts, "call .to_dense() first") from None
+        if len(tensors) == 1:  # a list of it would be one more thing to make, and to keep in a trace
+            (tensor,) = tensors
+            self.dtype, self.shapes, dense = tensor.dtype, tensor.shape, tensor.layout is torch.strided
+            self.bytes = tensor.nbytes if dense else 0
+        else:
+            dense = all([t.layout is torch.strided for t in tensors])
+            self.bytes = sum([t.nbytes for t in tensors]) if dense else 0
+            self.dtype = tensors[0].dtype if tensors else None
+            self.shapes = [t.shape for t in tensors]
         self.same = self.shapes if same is None else same
+        if not dense:
+            self._describe_sparse(tensors)
+
+    def _describe_sparse(self, tensors: Sequence[torch.Tensor]) -> None:
+        """Name the layout too, where it is not plain; LabError unless the tensors can be added up."""
+        layouts = ", ".join(sorted({str(t.layout).removeprefix("torch.") for t in tensors}))
+        if self.verb != "all_reduce" or any(
+            t.layout not in (torch.strided, torch.sparse_coo) for t in tensors
+        ):
+            fix = "call .to_dense() first; all_reduce takes one of layout sparse_coo as it is"
+            raise LabError(f"{self.verb} of a sparse tensor", f"torch.{layouts}", fix)
+        if self.op not in ("SUM", "AVG"):
+            fix = "use one of these, or call .to_dense() first"
+            raise LabError(f"all_reduce of a sparse tensor with {self.op}", "SUM and AVG are possible", fix)
+        self.bytes = sum(
+            t._indices().nbytes + t._values().nbytes if t.is_sparse else t.nbytes for t in tensors
+        )
+        self.layout, self.same = layouts, (layouts, self.shapes)
 
     def locate(self) -> None:
         """Find the user's line that is behind this call; works only below that line."""
@@ -91,6 +108,7 @@ class Call:
         parts = [
             part
             for part in (
+                self.layout,
                 tensors,
                 self.op and f"op={self.op}",
                 self.root is not None and f"root={self.root}",

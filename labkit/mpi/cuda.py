@@ -87,10 +87,13 @@ def _routed(name: str, verb: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def on_gpu(*given: Any) -> bool:
-    """Whether the first tensor among a verb's arguments is on a GPU; lists may be empty, as gather's are."""
+    """Whether the first tensor among a verb's arguments is a dense one on a GPU.
+
+    Lists may be empty, as gather's are. NCCL has no verb for sparse ones.
+    """
     for one in given:
         if isinstance(one, torch.Tensor):
-            return one.is_cuda
+            return one.is_cuda and not one.is_sparse
         if isinstance(one, (list, tuple)) and one:
             return on_gpu(*one)
     return False

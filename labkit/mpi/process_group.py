@@ -43,7 +43,9 @@ def _at_once(opts: Any) -> bool:
 @with_hooks
 @with_nccl
 class MPIProcessGroup(Group):
-    """All verbs of torch.distributed for dense tensors. Ranks are ranks in the group.
+    """All verbs of torch.distributed for dense tensors, and all_reduce of sparse ones.
+
+    Ranks are ranks in the group.
 
     torch has had several names for some verbs; the old ones are aliases.
     """
@@ -52,7 +54,9 @@ class MPIProcessGroup(Group):
         op = _op(opts)
         tensors = [tensors] if not isinstance(tensors, (list, tuple)) else list(tensors)
         plan = plans.all_reduce(tensors, op, self.memory, _at_once(opts))
-        return self.begin("all_reduce", plan, tensors, tensors, opts, op=op, window=plans.WINDOW)
+        # Of messages, which carry what is sparse, those sent are behind those received.
+        window = None if any([t.is_sparse for t in tensors]) else plans.WINDOW
+        return self.begin("all_reduce", plan, tensors, tensors, opts, op=op, window=window)
 
     allreduce_coalesced = allreduce
 

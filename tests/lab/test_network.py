@@ -92,6 +92,11 @@ dist.all_gather(parts, torch.tensor([rank, 7]))
 s = torch.empty(2); dist.reduce_scatter_tensor(s, torch.arange(2. * world_size))
 found = [None] * world_size; dist.all_gather_object(found, {"rank": rank})
 dist.barrier()
+rows = [rank, world_size] if rank else [world_size]
+sums = torch.sparse_coo_tensor([rows], torch.ones(len(rows)), (9,))
+dist.all_reduce(sums)
+later = torch.sparse_coo_tensor([[rank]], torch.full((1, 2), float(world_size)), (world_size, 2))
+dist.all_reduce(later, dist.ReduceOp.AVG, async_op=True).wait()
 """
     found = ask(
         lab[:], "[x.tolist(), m.tolist(), b.tolist(), t.tolist(), g.tolist(), s.tolist(), found]", work
@@ -101,6 +106,9 @@ dist.barrier()
         assert b == [root] * 5 and t == [total if rank == root else rank] * 5
         assert g == [[r, 7] for r in range(size)] and s == [size * 2 * rank, size * (2 * rank + 1)]
         assert objects == [{"rank": r} for r in range(size)]
+    added = [0.0] + [1.0] * (size - 1) + [float(size)] + [0.0] * (8 - size)
+    sparse = ask(lab[:], "[sums.to_dense().tolist(), later.to_dense().tolist()]")
+    assert sparse == [[added, [[1.0] * 2] * size]] * size
     assert all(ask(lab[:], "all(p.tolist() == [r, 7] for r, p in enumerate(parts))"))
 
 

@@ -1,5 +1,6 @@
 """all_reduce over every operation, dtype, layout and size, against the same reduction done alone."""
 
+import pytest
 import torch
 import torch.distributed as dist
 
@@ -193,6 +194,30 @@ def float8_is_summed_or_refused_by_name(w):
         assert "float8" in str(error), error
     else:
         equal(t.float(), torch.full((4,), float(w.size)))
+
+
+@case(gloo=False)
+def sparse_tensors_are_averaged_and_only_added(w):
+    mine = torch.sparse_coo_tensor([[w.rank, w.size]], torch.ones(2), (w.size + 1,))
+    dist.all_reduce(mine, Op.AVG)
+    equal(mine.to_dense(), torch.tensor([1 / w.size] * w.size + [1.0]))
+    with pytest.raises(LabError, match="SUM and AVG are possible"):
+        dist.all_reduce(mine, Op.MAX)
+    with pytest.raises(LabError, match="all_reduce takes one"):
+        dist.all_gather([mine.clone() for _ in range(w.size)], mine)
+    dist.barrier()
+
+
+@case(gloo=False)
+def large_sparse_tensors_are_added(w):
+    rows = torch.arange(w.rank, 100_000, w.rank + 1)
+    mine = torch.sparse_coo_tensor(rows[None], torch.ones(len(rows), 2), (100_000, 2))
+    whole = sum(
+        torch.sparse_coo_tensor(r[None], torch.ones(len(r), 2), (100_000, 2)).to_dense()
+        for r in (torch.arange(k, 100_000, k + 1) for k in range(w.size))
+    )
+    dist.all_reduce(mine)
+    equal(mine.to_dense(), whole)
 
 
 @case(gloo=False)

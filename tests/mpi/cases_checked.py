@@ -54,6 +54,12 @@ def another_verb(w):
 
 
 @checked
+def another_layout(w):
+    a, b = torch.ones(4), torch.ones(4).to_sparse()
+    refused(w, lambda: dist.all_reduce(a), lambda: dist.all_reduce(b), says="sparse_coo, float32[4]")
+
+
+@checked
 def another_shape(w):
     a, b = torch.ones(4), torch.ones(5)
     refused(

@@ -20,6 +20,8 @@ MODULES = (
     "cases_groups",
     "cases_hooks",
     "cases_functional",
+    "cases_as_gloo",
+    "cases_trained_as_gloo",
     "cases_mesh",
     "cases_ddp",
     "cases_fsdp",

@@ -5,9 +5,15 @@ test of its own here. `make test` runs every other case once, at a size or in th
 `make test-all` the rest. Data is fresh in each run: `LABKIT_TEST_SEED` repeats one.
 """
 
+import inspect
+import re
 from pathlib import Path
 
 import pytest
+import torch
+import torch.distributed as dist
+import torch.distributed._functional_collectives as functional
+import torch.distributed.nn.functional as differentiable
 
 from labkit.mpi import torch_internals
 from tests.conftest import drawn
@@ -46,3 +52,28 @@ def test_case(launches, case_name, size, checked):
 
 def test_every_file_of_cases_is_in_the_table():
     assert {path.stem for path in Path(__file__).parent.glob("cases_*.py")} == set(MODULES)
+
+
+UNTRIED = {
+    "get_pg_count": "asks torch", "is_mpi_available": "asks torch", "get_backend_config": "asks torch",
+    "get_default_backend_for_device": "asks torch", "supports_complex": "asks torch",
+    "is_backend_available": "asks torch", "is_gloo_available": "asks torch",
+    "is_nccl_available": "asks torch", "is_ucc_available": "asks torch", "is_xccl_available": "asks torch",
+    "is_torchelastic_launched": "asks the environment", "record_comm": "for NCCL",
+    "isend_inplace": "for the compiler", "irecv_inplace": "for the compiler",
+    "batch_p2p_ops_inplace": "for the compiler",
+    "allow_inflight_collective_as_graph_input_ctx": "for the compiler",
+}  # fmt: skip
+"""What is in no case, and why."""
+
+
+@pytest.mark.skipif(not torch.__version__.startswith("2.13"), reason="the names are those of PyTorch 2.13")
+def test_every_public_function_of_torch_distributed_is_in_some_case():
+    cases = "".join(path.read_text() for path in Path(__file__).parent.glob("cases_*.py"))
+    names = {name for name in dist.distributed_c10d.__all__ if inspect.isfunction(getattr(dist, name, None))}
+    for module in functional, differentiable:
+        own = (
+            n for n, f in vars(module).items() if inspect.isfunction(f) and f.__module__ == module.__name__
+        )
+        names |= {n for n in own if not re.search("^_|_backward$|_setup_context$", n)}
+    assert {name for name in names if not re.search(rf"\b{name}\b", cases)} == UNTRIED.keys()

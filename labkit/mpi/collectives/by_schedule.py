@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import torch
 
 from labkit import LabError
+from labkit.mpi.collectives.copies import added
 from labkit.mpi.wire.buffers import average, dense
 from labkit.schedule import Recv, Reduce, Schedule, Send, run
 from labkit.schedule.operations import Operation, Step
@@ -43,7 +44,7 @@ def collective(
     if getattr(opts, "asyncOp", False):
         from labkit.mpi.collectives import in_background
 
-        if verb in in_background.VERBS:
+        if verb in in_background.VERBS and not any(t.is_sparse for t in tensors):
             return in_background.collective(group, verb, results, tensors, **about)
     _run_of_verb, root = _RUN[verb], about.get("root")
     work = group.begin(verb, None, results, tensors, **about)
@@ -54,9 +55,25 @@ def collective(
 
 def _all_reduce(group: Group, results: Results, tensors: Tensors, op: str, root: int | None) -> None:
     for tensor in tensors:
+        if tensor.is_sparse:
+            _sparse_all_reduce(group, tensor, op)
+            continue
         numbers, back = dense(tensor)
         _follow(_ring(group.members), numbers, group)
         _hand_over(numbers, back, op, group)
+
+
+def _sparse_all_reduce(group: Group, tensor: torch.Tensor, op: str) -> None:
+    """All get the indices and values of all, as many from each rank as the one has that has most."""
+    given = tensor.detach().coalesce()
+    counts = [int(n) for n in _gathered(group, torch.tensor([given._nnz()]))]
+    parts = []
+    for part in given.indices().t(), given.values():
+        padded = part.new_zeros((max(counts), *part.shape[1:]))
+        padded[: part.shape[0]] = part
+        blocks = _gathered(group, padded).view(group.members, *padded.shape)
+        parts.append([block[:n] for block, n in zip(blocks, counts, strict=True)])
+    added(tensor, *parts, op)
 
 
 def _reduce(group: Group, results: Results, tensors: Tensors, op: str, root: int | None) -> None:

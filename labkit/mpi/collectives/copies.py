@@ -49,6 +49,18 @@ def handing_over(
     return finish
 
 
+def added(
+    target: torch.Tensor, indices: Sequence[torch.Tensor], values: Sequence[torch.Tensor], op: str
+) -> None:
+    """Write the sum, or the average, of all ranks' rows of indices and values to a sparse tensor."""
+    total = torch.sparse_coo_tensor(torch.cat(list(indices)).t(), torch.cat(list(values)), target.shape)
+    total = total.coalesce()
+    if op == "AVG":
+        average(total.values(), len(values))
+    with torch.no_grad():  # what is detached of a sparse tensor would get other indices than it
+        target.copy_(total)
+
+
 def spread(flat: torch.Tensor, targets: Sequence[torch.Tensor]) -> None:
     offset = 0
     for target in targets:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import torch
 
 from labkit.mpi.collectives import as_messages, chain, large
-from labkit.mpi.collectives.copies import copied, handing_over, joined, readable, spread
+from labkit.mpi.collectives.copies import added, copied, handing_over, joined, readable, spread
 from labkit.mpi.collectives.shared_memory import SharedMemory
 from labkit.mpi.wire import steps
 from labkit.mpi.wire.buffers import carrier, dense, nbytes, operation
@@ -26,6 +26,9 @@ WINDOW = 2
 
 def all_reduce(tensors: Sequence[torch.Tensor], op: str, memory: SharedMemory, at_once: bool) -> Plan:
     for tensor in tensors:
+        if tensor.is_sparse:
+            yield from _sparse_all_reduce(tensor, op, memory)
+            continue
         numbers, back = dense(tensor, read=False)
         if back is not None:
             yield copied(tensor, numbers)
@@ -46,6 +49,21 @@ def all_reduce(tensors: Sequence[torch.Tensor], op: str, memory: SharedMemory, a
             step = steps.all_reduce(carried, op)
             step.finish = handing_over(carried, piece, op, memory.size, back if piece is pieces[-1] else None)
             yield step
+
+
+def _sparse_all_reduce(tensor: torch.Tensor, op: str, memory: SharedMemory) -> Plan:
+    """Each rank gets the indices and values of all, which need not be as many, and adds them by itself."""
+    given = tensor.detach().coalesce()
+    own = torch.tensor([given._nnz()])
+    counts = torch.empty(memory.size, dtype=torch.int64)
+    yield from all_gather_into(counts, own, memory)
+    yield PAUSE
+    parts = []
+    for part in given.indices().t().contiguous(), given.values().contiguous():
+        parts.append([part.new_empty((int(n), *part.shape[1:])) for n in counts])
+        yield from all_gather(parts[-1], part, memory)
+    yield PAUSE
+    yield Local(added, tensor, *parts, op)
 
 
 def reduce(tensor: torch.Tensor, op: str, root: int, memory: SharedMemory, at_once: bool) -> Plan:

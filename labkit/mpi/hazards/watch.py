@@ -99,6 +99,8 @@ def watch(work: Work, reads: Sequence[torch.Tensor], writes: Sequence[Any]) -> N
     while frame is not None and frame.f_code.co_filename.startswith(_BENEATH):
         frame = None if frame.f_code in _BLOCKING else frame.f_back
     if frame is not None and not is_machinery(frame):
+        if work.call.layout:  # a sparse tensor has no memory of its own to look at
+            reads = writes = []
         written = [] if _only_gives(work.call, work.group.world.rank) else list(tree_iter(writes))
         memories = {tensor.untyped_storage().data_ptr() for tensor in written}
         read = [tensor for tensor in reads if tensor.untyped_storage().data_ptr() not in memories]

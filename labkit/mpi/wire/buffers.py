@@ -37,6 +37,10 @@ _BOOL_OPS = {
 }  # fmt: skip
 
 
+_UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)
+"""What torch does not divide, and NumPy does."""
+
+
 def nbytes(tensor: torch.Tensor) -> int:
     """Bytes of its numbers; `tensor.nbytes` refuses sparse ones, which are told of later."""
     return tensor.numel() * tensor.itemsize
@@ -104,6 +108,8 @@ def average(tensor: torch.Tensor, size: int) -> None:
     tensor = tensor.detach()
     if tensor.dtype.is_floating_point or tensor.dtype.is_complex:
         tensor.div_(size)
+    elif tensor.dtype in _UNSIGNED:
+        tensor.numpy()[...] //= size
     else:
         tensor.div_(size, rounding_mode="trunc")
 
