@@ -74,7 +74,7 @@ class Lifecycle:
         folder = self._engines.folder
         cause = shared.ended_elsewhere(folder) or cause_of_death.cause_of_death(self.plan, folder, self.ranks)
         self._end()
-        self._ended = cause
+        self._ended = f"{cause.split(': ')[0]}, as was said before"
         raise LabError("a cell on the ranks", cause, "lab.restart(); what cells defined is lost")
 
     def take_over(self) -> None:

@@ -17,6 +17,8 @@ class Call:
     dtype, operation and root: as a rule the shapes. `layout` is that of sparse tensors. `where` is the
     Position in the user's code, once somebody had it located.
 
+    `by_torch`: torch's own code called, asynchronously, and knows whether it waits.
+
     The rest is set by `labkit.mpi.record` alone, in nanoseconds of its clock; what has not happened is None.
     `posted` is when the call was handed over, if its caller can do something else then. `waited` is the
     moment from which the main thread did nothing but wait for it: its start where that came at once. `source`
@@ -30,7 +32,7 @@ class Call:
     waited: int | None = None
     end: int | None = None
     source: int | None = None
-    failed = False
+    failed = by_torch = False
     layout = ""
 
     def __init__(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +10,8 @@ import torch
 
 from labkit import LabError
 from labkit.mpi.call import Call
-from labkit.mpi.hazards.watch import watch
+from labkit.mpi.hazards import temporaries
+from labkit.mpi.hazards.watch import cannot_be_waited_for, only_gives, watch
 from labkit.mpi.lifecycle import Lifecycle
 from labkit.mpi.messages import slow_link
 from labkit.mpi.progress import deferred, progress
@@ -23,7 +25,13 @@ from labkit.mpi.work import Receive, Work
 
 # Whom a call passes at least on its way down from the user's line, seen from below.
 COLLECTIVE = "begin", "the group's verb", "torch's function", "its decorator"
+_FLAG = 64
+"""Bytes of what torch's own code tells other ranks by the way, as Join does at each step."""
 _MESSAGE = "begin_message", "begin_send", "send", "torch's isend"
+
+
+def _is_small(tensor: torch.Tensor) -> bool:
+    return tensor.layout is torch.strided and tensor.untyped_storage().nbytes() <= _FLAG
 
 
 class Group(Lifecycle):
@@ -73,6 +81,7 @@ class Group(Lifecycle):
                     # Found here, since an asynchronous call is checked far from its line.
                     call.where = call.where or position_above(*COLLECTIVE)
                     work.agreement = Agreement(self.side, call, *blocks)
+                    self._tell_apart(work.agreement)
                 self.queue.append(work)
                 self.pump()
         except KeyboardInterrupt:
@@ -83,9 +92,23 @@ class Group(Lifecycle):
             raise work.error
         if work.recorded and call.waited is None:
             call.posted = record.clock()
-        if self.world.checked and getattr(opts, "asyncOp", False):
+        later = getattr(opts, "asyncOp", False)
+        if later and self.world.checked:
             watch(work, tensors if reads is None else reads, results)
+        if later and cannot_be_waited_for(sys._getframe(1)):
+            work.wait()
+        if later:
+            if work.watch is None and call.bytes <= _FLAG and all(_is_small(t) for t in tensors):
+                self.flags.append(work)
+        elif self.world.checked and not only_gives(call, self.world.rank):
+            temporaries.watch(call, results)
         return work
+
+    def _tell_apart(self, agreement: Agreement) -> None:
+        """Note where two threads of this rank call at once: the ranks may see them in another order."""
+        for other in self.queue:
+            if other.agreement is not None and other.agreement.thread is not agreement.thread:
+                agreement.beside, other.agreement.beside = other.call, agreement.call
 
     def _root(self, verb: str, root: int) -> int:
         """Its world rank."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -50,6 +51,8 @@ class Lifecycle(Identity):
         self.memory = SharedMemory(self.me, [self.world.hosts[rank] for rank in self.ranks])
         self.tainted: Call | None = None
         self.queue: list[Work] = []
+        # C++ that is handed a Work, as Join's is, does not keep the part of it that Python knows.
+        self.flags: deque[Work] = deque(maxlen=8)
         self.background: threading.Event | None = None  # set when the last all_reduce there is over
 
     def refuse_if_tainted(self, call: Call) -> None:
@@ -82,6 +85,7 @@ class Lifecycle(Identity):
     def shutdown(self) -> None:
         """Called by destroy_process_group. Communicators with something in flight are kept."""
         self.world.groups.pop(self.key, None)
+        self.flags.clear()
         self.nccl = None
         if self.data.closed or MPI.Is_finalized():
             return

@@ -19,6 +19,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed import c10d_logger
 from torch.distributed import distributed_c10d as c10d
+from torch.nn.parallel import DistributedDataParallel as DDP
 
 from labkit import LabError
 
@@ -65,6 +66,8 @@ LEANS = (
     Lean("torch.distributed:ProcessGroup._set_default_backend", "NCCL within a group, and hooks"),
     Lean("torch.distributed:ProcessGroup._set_group_name", "the name of that group"),
     Lean("torch:_C.DisableTorchFunctionSubclass", "tensors in flight, used by labkit itself"),
+    Lean("torch:_C._storage_Use_Count", "whether somebody keeps a tensor's memory"),
+    Lean("torch.nn.parallel:DistributedDataParallel._delayed_all_reduce_hook", "which cannot wait"),
     Lean("torch.utils._pytree:tree_iter", "tensors within arguments"),
     Lean("torch.utils._python_dispatch:TorchDispatchMode", "counts the bytes of tensors"),
     Lean(f"{_BINDINGS}:Backend.Options", "a backend in Python, through which hooks see calls", since=(2, 14)),
@@ -165,6 +168,15 @@ def plain_group(
     group._register_backend(torch.device(device), kind, backend)
     group._set_group_name(name)
     return group
+
+
+def users(memory: torch.UntypedStorage) -> int:
+    """How many tensors and others have this memory, whoever asks included."""
+    return torch._C._storage_Use_Count(memory._cdata)
+
+
+NEVER_WAITS = (DDP._delayed_all_reduce_hook.__code__,)
+"""Code of torch's that calls asynchronously, lets go of the Work, and yet reads the result."""
 
 
 def backend_in(group: dist.ProcessGroup, device: torch.device | None = None) -> Any:

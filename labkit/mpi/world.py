@@ -19,6 +19,7 @@ from labkit.mpi.call import Call
 from labkit.mpi.cuda import gpus, one_each
 from labkit.mpi.errors import CommunicationError, DeadlineError, MismatchError, TaintedError
 from labkit.mpi.process import end_together, keep_moving
+from labkit.mpi.record.position import remember_where_threads_start
 from labkit.mpi.wire import steps, store
 from labkit.mpi.wire.channel import Channel
 from labkit.mpi.wire.meet import Meeting, duplicate, finished
@@ -155,6 +156,7 @@ def world() -> World:
         _world = World(*(comm for comm, _ in _begun))
         end_together()
         if _world.checked:
+            remember_where_threads_start()
             keep_moving(_world.rescue.comm)
     return _world
 

@@ -4,6 +4,7 @@ A message of gloo's says that it is complete only once it was waited for, and a 
 deadline closes the connection. So all are waited for at once, and where one fails the group is made anew.
 """
 
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -16,8 +17,9 @@ import torch.distributed as dist
 
 from labkit.mpi import torch_internals
 from labkit.mpi.call import Call
+from labkit.mpi.hazards.watch import calls_asynchronously
 from labkit.mpi.record.history import remember
-from labkit.mpi.record.position import position_above
+from labkit.mpi.record.position import is_machinery, position_above
 from labkit.rank import other_backends
 
 _PATIENCE = 1.0  # seconds for what all ranks have called
@@ -54,6 +56,8 @@ def _remembered(name: str, method: Callable) -> Callable:
         call.where = position_above("remembered", "torch's function", "its decorator")
         call.sequence = None if message else number_of(group)
         _last = work, call
+        caller = calls_asynchronously(sys._getframe(1))
+        call.by_torch = caller is not None and is_machinery(caller)
         remember(call)
         options = args[-1] if args else kwargs.get("opts")
         beside = threading.get_ident() != _MAIN  # the cell does not wait for its end

@@ -14,7 +14,7 @@ from IPython import get_ipython
 
 from labkit.mpi import registration
 from labkit.mpi.call import Call
-from labkit.mpi.hazards import watch
+from labkit.mpi.hazards import temporaries, watch
 from labkit.mpi.repair import leftovers, recovery
 from labkit.mpi.watched import settling
 from labkit.mpi.watched import world as mpi4py
@@ -52,6 +52,9 @@ def install(kernel: Any) -> None:
 
     def finish_cell(parent: dict, metadata: dict, reply: dict) -> Any:
         dropped, made = watch.dropped(), registration.made()
+        for call, text in temporaries.lost():
+            place = f" ({_place(*call.place)})"
+            note(f"nobody keeps what {call.verb} wrote: {text} is a copy without a name{place}")
         if parent["msg_type"] == "execute_request" and (left := _left(dropped, made)) != Left():
             of_reply(reply)[LEFT] = asdict(left)
         return finish(parent, metadata, reply)
@@ -104,9 +107,13 @@ def settle(everything: bool, rejoin: bool, stuck: bool) -> list[Leftover]:
     """
     if existing() is not None:
         left = recovery.settle(everything or rejoin, _LONGEST)
-        told = [_told(x.call, x.fate, not x.ended, x.waited) for x in left]
+        told = [_told(x.call, x.fate, not x.ended, x.waited) for x in left if x.fate or not x.call.by_torch]
     else:
-        told = [_told(call, fate, fate != "", waited) for call, fate, waited in gloo_works.settled()]
+        told = [
+            _told(call, fate, fate != "", waited)
+            for call, fate, waited in gloo_works.settled()
+            if fate or not call.by_torch
+        ]
     told += [_told_of_mpi4py(left) for left in settling.settle(stuck)]
     ours = dist.is_initialized() and dist.get_backend() == "mpi"
     discarded = [leftover for leftover in told if leftover.discarded and not leftover.of_mpi4py]

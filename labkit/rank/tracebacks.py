@@ -10,6 +10,7 @@ import linecache
 import re
 import sys
 import sysconfig
+import threading
 import traceback
 import warnings
 from collections.abc import Callable
@@ -21,6 +22,7 @@ import torch
 from IPython.core.interactiveshell import InteractiveShell
 
 import labkit
+from labkit import LabError
 from labkit.rank import cells
 from labkit.rank.cells import in_cell
 from labkit.rank.wording import THE_CELL, cell_of, cut, in_the_cell
@@ -32,6 +34,23 @@ _LIBRARIES = tuple(
 CONTEXT = 2  # lines of a cell above and below
 _NAME = re.compile(r"^([A-Za-z_][\w.]*)(?=:|$)", re.MULTILINE)  # of the error, in what Python says of it
 _GREEN, _RED = "\x1b[32m{}\x1b[39m", "\x1b[31m{}\x1b[39m"
+
+
+def _of_threads(
+    report: Callable[[threading.ExceptHookArgs], object],
+) -> Callable[[threading.ExceptHookArgs], object]:
+    """Report an error that ends a thread; of a LabError its words, and no frames of libraries."""
+
+    def hook(args: threading.ExceptHookArgs) -> None:
+        error = args.exc_value
+        if not isinstance(error, LabError):
+            report(args)
+            return
+        name = args.thread.name if args.thread else "without a name"
+        said = f"{type(error).__name__}\nfound: {error.found}\nfix:   {error.fix}"
+        print(f"Exception in thread {name}: {said}", file=sys.stderr)
+
+    return hook
 
 
 def install(shell: InteractiveShell, then: Callable[[BaseException, TracebackType], None]) -> None:
@@ -50,6 +69,7 @@ def install(shell: InteractiveShell, then: Callable[[BaseException, TracebackTyp
         return lines
 
     shell.set_custom_exc((BaseException,), _show)
+    threading.excepthook = _of_threads(threading.excepthook)
     shell.InteractiveTB.set_mode("Minimal")  # IPython formats each error once more, for its history
     shown, run_code = shell.showtraceback, shell.run_code
 

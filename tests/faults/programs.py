@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 ORDER, ROOT, OPERATOR, TYPE, SIZE = "call ordering", "root", "operator", "type", "shape and size"
 TAG, GROUP, REQUEST, BUFFER, RACE = "tag and partner", "group", "request", "buffer hazard", "race"
+THREADS = "two threads"
 ARGUMENT, DEATH = "invalid argument", "process death"
 
 
@@ -660,6 +661,106 @@ PROGRAMS = (
         (
             "x = torch.ones(4)\nw = dist.broadcast(x, src=0, async_op=True)\nif rank == 0:\n    y = x + 1\n"
             "w.wait()"
+        ),
+    ),
+    Program(
+        "a sum into a copy", BUFFER,
+        "x = torch.ones(4, 4)[:, 0]\ndist.all_reduce(x.contiguous())",
+        ("ranks 0-1: nobody keeps what all_reduce wrote: x.contiguous\\(\\) is a copy.*line 3",),
+        "x = torch.ones(4, 4)[:, 0]\ny = x.contiguous()\ndist.all_reduce(y)\ndist.all_reduce(y.contiguous())",
+    ),
+    Program(
+        "a sum into what a mask selects", BUFFER,
+        "x = torch.arange(4.)\nfor step in range(3):\n    dist.all_reduce(x[x > 1])",
+        ("^ranks 0-1: nobody keeps what all_reduce wrote: x\\[x > 1\\] is a copy.*line 4: [^\n]*$",),
+        "x = torch.arange(4.)\nfor step in range(3):\n    dist.all_reduce(x[2:])",
+    ),
+    Program(
+        "a broadcast into another shape", BUFFER,
+        "x = torch.ones(4, 3).t()\ndist.broadcast(x.reshape(-1), src=0)",
+        ("^rank 1: nobody keeps what broadcast wrote: x.reshape\\(-1\\) is a copy.*line 3",),
+        "x = torch.ones(4, 3)\ndist.broadcast(x.reshape(-1), src=0)\ndist.broadcast(x.t(), src=0)",
+    ),
+    Program(
+        "a message into a converted copy", BUFFER,
+        "x = torch.ones(4)\nif rank == 0:\n    dist.send(x.double(), 1)\nelse:\n    dist.recv(x.double(), 0)",
+        ("^rank 1: nobody keeps what recv wrote: x.double\\(\\) is a copy.*line 6",),
+        (
+            "x = torch.ones(4)\nif rank == 0:\n    dist.send(x.double(), 1)\nelse:\n    x = x.double()\n"
+            "    dist.recv(x, 0)"
+        ),
+    ),
+    Program(
+        "a gradient averaged in a function", BUFFER,
+        (
+            "net = torch.nn.Linear(2, 2)\nnet(torch.ones(1, 2)).sum().backward()\ndef average(p):\n"
+            "    dist.all_reduce(p.grad / world_size)\nfor p in net.parameters():\n    average(p)"
+        ),
+        ("^ranks 0-1: nobody keeps what all_reduce wrote: p.grad / world_size is a copy.*line 5",),
+        (
+            "net = torch.nn.Linear(2, 2)\nnet(torch.ones(1, 2)).sum().backward()\n"
+            "for p in net.parameters():\n    dist.all_reduce(p.grad)\n    dist.all_reduce(p.data.view(-1))\n"
+            "    p.grad /= world_size\n"
+            "dist.all_reduce(torch.zeros(1))"
+        ),
+    ),
+    Program(
+        "a checkpoint written beside a barrier", THREADS,
+        (
+            "import tempfile\nfrom torch.distributed import checkpoint\nname = [tempfile.mkdtemp()]\n"
+            "dist.broadcast_object_list(name)\n"
+            "saved = checkpoint.async_save({'x': torch.ones(3)}, checkpoint_id=name[0])\n"
+            "while not saved.done():\n    dist.barrier()\nsaved.result()"
+        ),
+        (
+            "ranks 0-1: MismatchError", r"barrier\(\) at In \[1\], line 8", "line 6, in a thread",
+            "two threads.*new_group",
+        ),
+        (
+            "import tempfile\nfrom torch.distributed import checkpoint\n"
+            "name, own = [tempfile.mkdtemp()], dist.new_group()\ndist.broadcast_object_list(name)\n"
+            "saved = checkpoint.async_save({'x': torch.ones(3)}, checkpoint_id=name[0], process_group=own)\n"
+            "for step in range(50):\n    dist.barrier()\nsaved.result()"
+        ),
+    ),
+    Program(
+        "a thread that reduces beside a loop", THREADS,
+        (
+            "import threading\ndef reduce_all():\n    for step in range(200):\n"
+            "        dist.all_reduce(torch.ones(3))\n"
+            "thread = threading.Thread(target=reduce_all)\nthread.start()\nfor step in range(200):\n"
+            "    dist.broadcast(torch.ones(1), src=0)\nthread.join()"
+        ),
+        (
+            "ranks 0-1: MismatchError", "line 5, in a thread", r"broadcast.* at In \[1\], line 9",
+            "two threads.*new_group",
+        ),
+        (
+            "import threading\nown = dist.new_group()\ndef reduce_all():\n    for step in range(50):\n"
+            "        dist.all_reduce(torch.ones(3), group=own)\n"
+            "thread = threading.Thread(target=reduce_all)\nthread.start()\nfor step in range(50):\n"
+            "    dist.broadcast(torch.ones(1), src=0)\nthread.join()"
+        ),
+    ),
+    Program(
+        "two workers of a pool", THREADS,
+        (
+            "import time; time.sleep(0.5 * rank); from concurrent.futures import ThreadPoolExecutor\n"
+            "def sums():\n    dist.all_reduce(torch.ones(3))\n"
+            "def barriers():\n    dist.barrier()\nwith ThreadPoolExecutor(2) as pool:\n"
+            "    done = [pool.submit(f) for f in [sums, barriers][::1 - 2 * rank]]\n"
+            "for work in done:\n    work.result()"
+        ),
+        (
+            "ranks 0-1: MismatchError", "all_reduce.*line 4, in a thread", "barrier.*line 6",
+            "two threads.*new_group",
+        ),
+        (
+            "from concurrent.futures import ThreadPoolExecutor\na, b = dist.new_group(), dist.new_group()\n"
+            "def sums():\n    dist.all_reduce(torch.ones(3), group=a)\n"
+            "def barriers():\n    dist.barrier(group=b)\nwith ThreadPoolExecutor(2) as pool:\n"
+            "    done = [pool.submit(f) for f in [sums, barriers][::1 - 2 * rank]]\n"
+            "for work in done:\n    work.result()"
         ),
     ),
     Program(

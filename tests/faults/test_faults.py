@@ -118,6 +118,8 @@ def test_fault_while_idle(labs, in_time, fault):
             run(lab, "rank")
     seconds = time.monotonic() - start
     assert "lab.restart()" in caught.value.fix and in_time(seconds, fault.seconds)
+    with pytest.raises(LabError, match=r"as was said before\nfix: +lab.restart\(\)"):
+        run(lab, "rank")
     rows.append(Row(str(fault), IDLE, first_line(caught.value), seconds, next_cell_runs(lab)))
 
 
@@ -142,7 +144,16 @@ def test_a_rank_that_leaves(labs, in_time, name):
         run(lab, code)
     seconds = time.monotonic() - start
     assert in_time(seconds, 3.0)
+    is_said_once(lab, says)
     rows.append(Row(name, ITSELF, first_line(caught.value), seconds, next_cell_runs(lab)))
+
+
+def is_said_once(lab, cause: str) -> None:
+    """How a lab has ended is told by one cell; what is asked of it after that says what to do."""
+    for ask in (lambda: run(lab, "rank"), lambda: lab[0]["rank"], lambda: run(lab, "rank")):
+        with pytest.raises(LabError, match=r"as was said before\nfix: +lab.restart\(\)") as again:
+            ask()
+        assert not re.search(cause, str(again.value))
 
 
 def test_a_death_and_an_interrupt_at_once_end_in_the_death(labs, tmp_path):

@@ -83,6 +83,7 @@ def test_a_wrong_program_is_told(labs, shell, in_time, program: Program):
     seconds = time.monotonic() - start
     missing = [says for says in program.says if not re.search(says, verdict)]
     assert not missing, f"{missing} not in:\n{verdict}"
+    assert len(re.findall(r"^ranks? .*: MismatchError$", verdict, re.MULTILINE)) <= 1, verdict
     assert in_time(seconds, LIMIT)
     seconds_to[program.name] = verdict, seconds
     next_cell_is_right(shell, lab, program.new_ranks)

@@ -93,6 +93,53 @@ UNMATCHED = {
 }  # fmt: skip
 
 
+DDP = "from torch.nn.parallel import DistributedDataParallel as DDP\n"
+JOINED = f"{DDP}from torch.distributed.algorithms.join import Join\nmodel = DDP(torch.nn.Linear(2, 1))\n"
+UNEVEN = "    for step in range(3 + rank):\n        model(torch.ones(4, 2)).sum().backward()\n"
+FUNCTIONAL = "import torch.distributed._functional_collectives as f\n"
+OF_TORCH = {
+    "uneven inputs": f"{JOINED}with Join([model]):\n{UNEVEN}",
+    "uneven inputs, as of old": f"{JOINED}with model.join():\n{UNEVEN}",
+    "uneven inputs, by those that are left": (
+        f"{JOINED}with model.join(divide_by_initial_world_size=False):\n{UNEVEN}"
+        "assert model.module.bias.grad == 16 - 4 * (rank == 0)"
+    ),
+    "uneven inputs and buffers": (
+        f"{JOINED}model = DDP(torch.nn.BatchNorm1d(2))\nwith Join([model]):\n{UNEVEN}"
+    ),
+    "uneven inputs and a sharded optimiser": (
+        f"{JOINED}from torch.distributed.optim import ZeroRedundancyOptimizer\n"
+        "by = ZeroRedundancyOptimizer(model.parameters(), torch.optim.Adam, lr=0.1)\n"
+        f"with Join([model, by]):\n{UNEVEN}        by.step()"
+    ),
+    "a gradient reduced on its own": (
+        f"{DDP}net = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Linear(3, 1))\n"
+        "model = DDP(net, delay_all_reduce_named_params=[('1.weight', net[1].weight)],\n"
+        "            param_to_hook_all_reduce=net[0].bias)\n"
+        "model(torch.full((1, 3), float(rank))).sum().backward()\n"
+        "both = [net[1].weight.grad.clone() for _ in range(world_size)]\n"
+        "dist.all_gather(both, net[1].weight.grad)\nassert torch.equal(*both)"
+    ),
+    "a functional collective that is let go of": (
+        f"{FUNCTIONAL}y = f.all_reduce(torch.ones(3), 'sum', dist.group.WORLD)\ndel y"
+    ),
+    "a functional collective that is kept": (
+        f"{FUNCTIONAL}y = f.all_gather_tensor(torch.ones(3), 0, dist.group.WORLD)"
+    ),
+    "several functional collectives": (
+        f"{FUNCTIONAL}ys = f.reduce_scatter_tensor_coalesced([torch.ones(4)] * 3, 'sum', [0] * 3,\n"
+        "                                        dist.group.WORLD)"
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", OF_TORCH)
+def test_what_torch_itself_does_not_wait_for_is_not_told(labs, shell, name):
+    code = f"import warnings\nwarnings.simplefilter('ignore')\n{OF_TORCH[name]}\npass"
+    assert run(shell, labs(2), code) == ""
+
+
 @pytest.mark.parametrize("name", UNMATCHED)
 def test_what_can_never_end_is_told_and_discarded(labs, shell, name):
     code, says = UNMATCHED[name]

@@ -1,6 +1,7 @@
 """A tensor that an operation writes may be looked at but not used; one that it reads may not be changed."""
 
 import gc
+import sys
 import weakref
 
 import pytest
@@ -8,7 +9,9 @@ import torch
 
 from labkit.mpi.call import Call
 from labkit.mpi.errors import HazardError
+from labkit.mpi.hazards import temporaries
 from labkit.mpi.hazards.watch import Watch, dropped
+from labkit.mpi.record.position import Position
 
 
 @pytest.fixture(autouse=True)
@@ -94,3 +97,84 @@ def test_parameters_are_left_alone():
     watch = watched(writes=[layer.weight])
     layer(torch.ones(2))
     watch.end()
+
+
+def all_reduce(tensor):
+    """A collective as the backend sees it; in no file, for what is in this one is the user's."""
+    call = Call("all_reduce", "0", (0,), [tensor])
+    call.where = Position(sys._getframe(1))
+    temporaries.watch(call, [tensor])
+
+
+all_reduce.__code__ = all_reduce.__code__.replace(co_filename="<string>")
+
+
+LOST = {
+    "a copy of a column": (lambda x: all_reduce(x[:, 0].contiguous()), "x[:, 0].contiguous()"),
+    "a reshaped copy": (lambda x: all_reduce(x.t().reshape(-1)), "x.t().reshape(-1)"),
+    "what a mask selects": (lambda x: all_reduce(x[x > 1]), "x[x > 1]"),
+    "another dtype": (lambda x: all_reduce(x.to(torch.float64)), "x.to(torch.float64)"),
+    "a clone": (lambda x: all_reduce(tensor=x.clone()), "x.clone()"),
+    "a quotient": (lambda x: all_reduce(2 / x), "2 / x"),
+    "a difference": (lambda x: all_reduce(-x), "-x"),
+}
+
+
+@pytest.mark.parametrize("name", LOST)
+def test_a_result_that_nobody_keeps_is_reported_once_a_line(name):
+    call, text = LOST[name]
+    x = torch.ones(2, 3)
+    for _ in range(3):
+        call(x)
+    assert [found for _, found in temporaries.lost()] == [text]
+    assert temporaries.lost() == []
+
+
+def named(x):
+    y = x.clone()
+    all_reduce(y)
+    return y.sum()
+
+
+def from_numpy(x):
+    array = x.numpy().copy()
+    y = torch.from_numpy(array)
+    all_reduce(y[1:])
+    return array
+
+
+def with_its_gradient(x):
+    y = x.clone().requires_grad_()
+    z = y * 2
+    all_reduce(z.detach())
+    return z
+
+
+def put_away(x):
+    kept = []
+
+    def put(y):
+        kept.append(y)
+        return y
+
+    all_reduce(put(x.clone()))
+    all_reduce(kept[-1].t())
+
+
+KEPT = {
+    "itself": lambda x: all_reduce(x), "a view": lambda x: all_reduce(x.view(-1)),
+    "a row": lambda x: all_reduce(x[0]), "detached": lambda x: all_reduce(x.detach()),
+    "already contiguous": lambda x: all_reduce(x.contiguous()), "transposed": lambda x: all_reduce(x.t()),
+    "of that dtype already": lambda x: all_reduce(x.to(torch.float32)),
+    "reshaped without a copy": lambda x: all_reduce(x.reshape(-1)), "its data": lambda x: all_reduce(x.data),
+    "a copy with a name": named, "an array of NumPy's": from_numpy, "part of a graph": with_its_gradient,
+    "in a list": put_away, "a barrier": lambda x: all_reduce(torch.zeros(1)),
+    "a barrier on a device": lambda x: all_reduce(torch.ones(3).to("cpu")),
+    "numbers that are no tensor's": lambda x: all_reduce(torch.tensor([len(x)])),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_a_result_that_somebody_keeps_or_nobody_wants_is_not_reported(name):
+    KEPT[name](torch.ones(2, 3))
+    assert temporaries.lost() == []

@@ -101,9 +101,24 @@ def text(said: Sequence[Said]) -> str:
 
 
 def failures(said: Sequence[Said]) -> str:
-    """One line per distinct failure: who, what, where."""
-    found = ((s.failure.in_short(), s.rank) for s in said if s.failure)
+    """One line per distinct failure: who, what, where. What some ranks called differently is told once.
+
+    Each of them may have heard of another pair of calls, if two threads made them: the first will do.
+    """
+    first: dict[object, str] = {}
+    found = []
+    for s in said:
+        if s.failure:
+            line = s.failure.in_short()
+            found.append((first.setdefault(_differing(line) or line, line), s.rank))
     return "\n".join(f"{ranks(who)}: {line}" for line, who in together(found))
+
+
+def _differing(line: str) -> frozenset[int]:
+    """The ranks whose calls a failure lists, if it is such a one."""
+    listed = re.findall(r"^(?:found: +| +)ranks? (\d+(?:, \d+)*): ", line, flags=re.MULTILINE)
+    mismatch = line.startswith("MismatchError\n")
+    return frozenset(int(rank) for ranks in listed for rank in ranks.split(", ")) if mismatch else frozenset()
 
 
 def whereabouts(said: Sequence[Said]) -> str:

@@ -67,13 +67,14 @@ def _sparse_all_reduce(group: Group, tensor: torch.Tensor, op: str) -> None:
     """All get the indices and values of all, as many from each rank as the one has that has most."""
     given = tensor.detach().coalesce()
     counts = [int(n) for n in _gathered(group, torch.tensor([given._nnz()]))]
-    parts = []
-    for part in given.indices().t(), given.values():
+
+    def of_all(part: torch.Tensor) -> list[torch.Tensor]:
         padded = part.new_zeros((max(counts), *part.shape[1:]))
         padded[: part.shape[0]] = part
         blocks = _gathered(group, padded).view(group.members, *padded.shape)
-        parts.append([block[:n] for block, n in zip(blocks, counts, strict=True)])
-    added(tensor, *parts, op)
+        return [block[:n] for block, n in zip(blocks, counts, strict=True)]
+
+    added(tensor, of_all(given.indices().t()), of_all(given.values()), op)
 
 
 def _reduce(group: Group, results: Results, tensors: Tensors, op: str, root: int | None) -> None:

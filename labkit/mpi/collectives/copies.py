@@ -53,8 +53,8 @@ def added(
     target: torch.Tensor, indices: Sequence[torch.Tensor], values: Sequence[torch.Tensor], op: str
 ) -> None:
     """Write the sum, or the average, of all ranks' rows of indices and values to a sparse tensor."""
-    total = torch.sparse_coo_tensor(torch.cat(list(indices)).t(), torch.cat(list(values)), target.shape)
-    total = total.coalesce()
+    rows, numbers = torch.cat(list(indices)).t(), torch.cat(list(values))
+    total = torch.sparse_coo_tensor(rows, numbers, target.shape, check_invariants=False).coalesce()
     if op == "AVG":
         average(total.values(), len(values))
     with torch.no_grad():  # what is detached of a sparse tensor would get other indices than it

@@ -95,19 +95,32 @@ def _version(tensor: torch.Tensor) -> int:
 
 def watch(work: Work, reads: Sequence[torch.Tensor], writes: Sequence[Any]) -> None:
     """Watch an asynchronous call, if it is the user's: one that is not waited for at once by torch."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_BENEATH):
-        frame = None if frame.f_code in _BLOCKING else frame.f_back
-    if frame is not None and not is_machinery(frame):
+    caller = calls_asynchronously(sys._getframe(1))
+    if caller is not None and is_machinery(caller):
+        work.call.by_torch = True
+    elif caller is not None:
         if work.call.layout:  # a sparse tensor has no memory of its own to look at
             reads = writes = []
-        written = [] if _only_gives(work.call, work.group.world.rank) else list(tree_iter(writes))
+        written = [] if only_gives(work.call, work.group.world.rank) else list(tree_iter(writes))
         memories = {tensor.untyped_storage().data_ptr() for tensor in written}
         read = [tensor for tensor in reads if tensor.untyped_storage().data_ptr() not in memories]
         work.watch = Watch(work.call, read, written)
 
 
-def _only_gives(call: Call, rank: int) -> bool:
+def calls_asynchronously(frame: FrameType | None) -> FrameType | None:
+    """The frame above a verb's own that called it; None if the verb itself waits."""
+    while frame is not None and frame.f_code.co_filename.startswith(_BENEATH):
+        frame = None if frame.f_code in _BLOCKING else frame.f_back
+    return frame
+
+
+def cannot_be_waited_for(frame: FrameType) -> bool:
+    """Whether torch's code that called asynchronously lets go of the Work, and yet reads the result."""
+    caller = calls_asynchronously(frame)
+    return caller is not None and caller.f_code in torch_internals.NEVER_WAITS
+
+
+def only_gives(call: Call, rank: int) -> bool:
     """Whether what are results elsewhere are not written on this rank."""
     return call.verb == "send" or (call.verb in _ROOT_GIVES and (rank == call.root) == _ROOT_GIVES[call.verb])
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from labkit.mpi.hazards import temporaries
 from labkit.mpi.hazards.watch import watch
 from labkit.mpi.messages import checked
 from labkit.mpi.record.position import position_above
@@ -109,6 +110,7 @@ def begin_receive(group: Group, call: Call, tensor: torch.Tensor, rank: int, tag
     group.begin_message(work, step)
     if group.world.checked:
         watch(work, [], [tensor])
+        temporaries.watch(call, [tensor])
     return work
 
 

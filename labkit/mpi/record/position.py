@@ -2,7 +2,8 @@
 
 import os
 import sys
-from functools import cached_property
+import threading
+from functools import cached_property, wraps
 from types import CodeType, FrameType
 from typing import Protocol
 
@@ -22,7 +23,10 @@ _MACHINERY = (
     "<frozen ",
     "<string>",
 )
-_HELPERS = ("contextlib.py", "functools.py", "threading.py", "typing_extensions.py", "warnings.py")
+_HELPERS = (
+    "contextlib.py", "functools.py", "threading.py", "typing_extensions.py", "warnings.py",
+    os.path.join("concurrent", "futures", "thread.py"),
+)  # fmt: skip
 _REMEMBERED = 10_000  # places that call; each keeps its code, and a cell that runs again has other code
 
 
@@ -78,6 +82,23 @@ def position_above(*beneath: str) -> Position | None:
     return found
 
 
+_STARTED = "labkit_started_at"
+
+
+def remember_where_threads_start() -> None:
+    """Keep with each thread of this process the user's line that starts it."""
+    start = threading.Thread.start
+    if hasattr(start, "__wrapped__"):
+        return
+
+    @wraps(start)
+    def remembered(thread: threading.Thread) -> None:
+        vars(thread)[_STARTED] = position()
+        start(thread)
+
+    threading.Thread.start = remembered  # type: ignore[method-assign, assignment]
+
+
 def is_machinery(frame: FrameType) -> bool:
     """Whether a frame is torch's, or of what is beneath the user's code."""
     return _machinery[frame.f_code.co_filename]
@@ -90,8 +111,8 @@ def _user_frame(frame: FrameType | None) -> FrameType | None:
 
 
 def _position(frame: FrameType | None) -> Position | None:
-    if frame is None:
-        return None
+    if frame is None:  # a thread of torch's has the line that started it
+        return vars(threading.current_thread()).get(_STARTED)
     key = id(frame.f_code), frame.f_lasti
     if key not in _positions:
         if len(_positions) >= _REMEMBERED:

@@ -8,6 +8,7 @@ mismatch: the others wait for it.
 from __future__ import annotations
 
 import hashlib
+import threading
 from array import array
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 _DIGEST = 16  # bytes
 _TEXT = 512
+_IN_A_THREAD, _BESIDE = ", in a thread", ", beside "
 _TAG, _TAGS = 1 << 12, 1 << 12  # of the texts: one for each check, apart from monitored_barrier's
 
 
@@ -40,7 +42,8 @@ class Agreement:
     def __init__(
         self, channel: Channel, call: Call, give: Sequence[int] = (), take: Sequence[int] = ()
     ) -> None:
-        self.channel, self.call = channel, call
+        self.channel, self.call, self.thread = channel, call, threading.current_thread()
+        self.beside: Call | None = None  # of another thread, called while this one was under way
         digest = hashlib.blake2b(repr(call.agreed()).encode(), digest_size=_DIGEST).digest()
         size = channel.comm.size
         blocks = array("q", [*give, *take]).tobytes() if give else bytes(16 * size)
@@ -65,7 +68,7 @@ class Agreement:
         return False
 
     def _tell(self) -> None:
-        text = f"{self.call} at {self.call.line}".encode()[:_TEXT].ljust(_TEXT)
+        text = self._text().encode()[:_TEXT].ljust(_TEXT)
         mine, tag = torch.frombuffer(bytearray(text), dtype=torch.uint8), _TAG + self.step.number % _TAGS
         here, size = self.channel.comm.rank, self.channel.comm.size
         self.texts = [mine if rank == here else torch.empty_like(mine) for rank in range(size)]
@@ -74,6 +77,12 @@ class Agreement:
         self.messages += [steps.send(mine, rank, tag) for rank in others]
         for message in self.messages:
             self.channel.post(message)
+
+    def _text(self) -> str:
+        text = f"{self.call} at {self.call.line}"
+        if self.thread is not threading.main_thread():
+            text += _IN_A_THREAD
+        return text + (f"{_BESIDE}{self.beside} at {self.beside.line}" if self.beside else "")
 
     def _agree(self) -> bool:
         size = self.channel.comm.size
@@ -96,6 +105,11 @@ class Agreement:
         texts = [bytes(text.tolist()).decode(errors="replace").rstrip() for text in self.texts]
         lines = by_ranks(dict(zip(self.call.ranks, texts, strict=True)))
         fix = "every rank of a group makes the same calls in the same order, with equal shapes and dtypes"
+        if any(_BESIDE in text for text in texts) or len({_IN_A_THREAD in text for text in texts}) > 1:
+            fix = (
+                "two threads of a rank call at once, and in another order on another rank: give one of them a"
+                " group of its own, made before on all ranks, as process_group=dist.new_group() or group="
+            )
         if self.uneven:
             fix = "input_split_sizes[b] of rank a must be output_split_sizes[a] of rank b"
         found = "\n       ".join([*lines, *self.uneven])

@@ -58,3 +58,26 @@ def test_whereabouts_group_ranks_by_line():
         Said(2, failure=Failure("KeyboardInterrupt", "")),
     ]
     assert whereabouts(said) == 'ranks 0-1 at line 2: raise ValueError("bad")\nrank 2 at no line of the cell'
+
+
+def listed(*calls):
+    found = "\n       ".join(f"rank {rank}: {call}" for rank, call in enumerate(calls))
+    return Failure(
+        "MismatchError", f"asked: {calls[0]} on group '0'\nfound: {found}\nfix:   the same everywhere"
+    )
+
+
+def test_calls_that_differ_are_told_once():
+    """Each rank may have heard of another pair of calls, where two threads of a rank call at once."""
+    one, other = (
+        listed("barrier() at a, line 1", "all_gather()"),
+        listed("all_gather()", "barrier() at a, line 1"),
+    )
+    assert failures([Said(0, failure=one), Said(1, failure=other)]) == f"ranks 0-1: {one.in_short()}"
+    apart = Failure("MismatchError", "asked: x\nfound: rank 2: a()\n       rank 3: b()\nfix:   y")
+    told = failures(
+        [Said(0, failure=one), Said(1, failure=other), Said(2, failure=apart), Said(3, failure=apart)]
+    )
+    assert told == f"ranks 0-1: {one.in_short()}\nranks 2-3: {apart.in_short()}"
+    both = [Failure("ValueError", f"bad {rank}") for rank in range(2)]
+    assert len(failures([Said(r, failure=f) for r, f in enumerate(both)]).splitlines()) == 2
