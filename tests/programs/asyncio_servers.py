@@ -6,7 +6,7 @@ import torch.distributed as dist
 
 class Board:
     def __init__(self):
-        self.notes, self.full = [], asyncio.Event()
+        self.notes, self.left, self.full = [], dist.get_world_size() - 1, asyncio.Event()
 
     async def serve(self, reader, writer):
         async for line in reader:
@@ -14,7 +14,8 @@ class Board:
             writer.write(b"ok\n")
             await writer.drain()
         writer.close()
-        if len(self.notes) == dist.get_world_size() - 1:
+        self.left -= 1
+        if self.left == 0:
             self.full.set()
 
 

@@ -1,4 +1,4 @@
-"""The shape of many a tutorial: mp.spawn starts the processes itself."""
+"""The shape of many a tutorial: mp.spawn starts the processes itself, here from the first rank."""
 
 import os
 import socket
@@ -18,7 +18,7 @@ def worker(rank, size, port):
     dist.destroy_process_group()
 
 
-if __name__ == "__main__":
+if __name__ == "__main__" and os.environ.get("RANK", "0") == "0":
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]

@@ -28,10 +28,7 @@ QUICK = (
 )  # fmt: skip
 """As cells in `make test`, the others by `make test-all`."""
 
-TO_COME = (
-    "rpc_add", "rpc_cell_function", "loader_spawn", "loader_forkserver", "spawned_world", "join_uneven",
-    "sparse_embedding",
-)  # fmt: skip
+TO_COME = ("loader_spawn", "loader_forkserver", "spawned_world", "join_uneven", "sparse_embedding")
 
 NOT_AS_A_CELL: dict[str, str] = {}
 """What labkit says instead of running a program."""
@@ -68,7 +65,14 @@ for path in sys.argv[1:]:
     MPI.COMM_WORLD.Barrier()
 """
 
-OF_TORCHRUN = ("torchrun_hello", "torchrun_ddp", "rpc_add", "rpc_cell_function", "elastic_record")
+OF_TORCHRUN = (
+    "torchrun_hello",
+    "torchrun_ddp",
+    "rpc_add",
+    "rpc_cell_function",
+    "elastic_record",
+    "spawned_world",
+)
 """These read what torchrun sets."""
 AS_TORCHRUN = """
 import os, runpy, sys
