@@ -28,7 +28,7 @@ QUICK = (
 )  # fmt: skip
 """As cells in `make test`, the others by `make test-all`."""
 
-TO_COME = ("loader_spawn", "loader_forkserver", "spawned_world", "join_uneven", "sparse_embedding")
+TO_COME = ("loader_spawn", "loader_forkserver", "spawned_world")
 
 NOT_AS_A_CELL: dict[str, str] = {}
 """What labkit says instead of running a program."""
@@ -45,9 +45,7 @@ ALONE = (
 )  # fmt: skip
 """By a command of their own: what they do at their start or end, or to their process, is what they show."""
 
-TOGETHER = tuple(
-    name for name in PROGRAMS if name not in (*ALONE, *NOT_AS_A_SCRIPT) and name != "sparse_embedding"
-)
+TOGETHER = tuple(name for name in PROGRAMS if name not in (*ALONE, *NOT_AS_A_SCRIPT))
 ONE_AFTER_THE_OTHER = """
 import os, runpy, sys
 import torch, torch.distributed as dist, torch.distributed.nn  # the last keeps a group that is there
