@@ -6,7 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labkit.lab.diagnosis import ABSENT, COMPUTING, FINISHED, RAISED, WAITING, State, Watch, diagnose, stuck
+from labkit.lab.diagnosis import (
+    ABSENT,
+    AWAIT,
+    COMPUTING,
+    FINISHED,
+    RAISED,
+    WAITING,
+    State,
+    Watch,
+    diagnose,
+    stuck,
+)
 
 
 def computing(rank):
@@ -50,7 +61,25 @@ NEVER_STUCK = {
     "all are done": [finished(0), finished(1)],
 }
 
+AWAITS = State(0, WAITING, AWAIT, place="line 4: await")
+"""Of a rank whose loop has nothing left that could wake it."""
+
 STUCK = {
+    "an await that nothing can end": (
+        [AWAITS, finished(1)],
+        (0,),
+        "nothing is left that could end the await of rank 0",
+    ),
+    "an await, for whose rank others wait": (
+        [AWAITS, recv(1, 0)],
+        (0, 1),
+        "nothing is left that could end the await of rank 0",
+    ),
+    "an await of all": (
+        [AWAITS, replace(AWAITS, rank=1)],
+        (0, 1),
+        "nothing is left that could end the await of ranks 0-1",
+    ),
     "recv from one that finished": (
         [recv(0, 1), finished(1)],
         (0,),
