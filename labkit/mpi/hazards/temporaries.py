@@ -83,15 +83,14 @@ def _user_frame(frame: FrameType | None) -> FrameType | None:
 
 def _copy_at(where: Position, verb: str) -> str:
     """What the call of that verb there writes to, in the user's words, if it may be a copy of a tensor."""
-    key = where.code, where.at
-    if key not in _copies:
+    if where not in _copies:
         if len(_copies) > 10_000:
             _copies.clear()
-        _copies[key] = _find_copy(where, verb)
-    return _copies[key]
+        _copies[where] = _find_copy(where, verb)
+    return _copies[where]
 
 
-_copies: dict[tuple[CodeType, int], str] = {}
+_copies: dict[Position, str] = {}  # not by its code, whose hash is that of all its instructions
 
 
 def _find_copy(where: Position, verb: str) -> str:
