@@ -8,8 +8,11 @@ import secrets
 from pathlib import Path
 
 
-def secure(folder: Path, address: str) -> None:
-    """Let the lab's controller listen for ranks at `address`, with CurveZMQ; the keys stay in `folder`."""
+def secure(folder: Path, address: str, hosts: tuple[str, ...] = ()) -> None:
+    """Let the lab's controller listen for ranks at `address`, with CurveZMQ; the keys stay in `folder`.
+
+    It watches the lab's keeper, too, which sees to those `hosts`.
+    """
     settings = {
         "IPController.engine_ip": address,
         "IPController.enable_curve": True,
@@ -18,5 +21,6 @@ def secure(folder: Path, address: str) -> None:
     file = folder / "ipcontroller_config.py"  # a command line could be read by all
     file.touch(0o600)
     lines = [f"c.{name} = {value!r}\n" for name, value in settings.items()]
-    own = "from labkit.launch import heartbeat, ports\nheartbeat.in_a_thread()\nports.keep()\n"
+    own = "from labkit.launch import heartbeat, keeping, ports\nheartbeat.in_a_thread()\nports.keep()\n"
+    own += f"keeping.watch({str(folder)!r}, {hosts!r})\n"
     file.write_text("".join([own, *lines]))

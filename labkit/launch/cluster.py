@@ -135,7 +135,8 @@ class Start:
         config.MPIEngineSetLauncher.mpi_cmd, config.MPIEngineSetLauncher.mpi_args = command, options
         config.MPIEngineSetLauncher.engine_cmd = program
         config.ControllerLauncher.connection_info_timeout = ANSWER
-        channel.secure(self.folder, self.address or "127.0.0.1")
+        hosts = tuple(host.name for host in self.plan.placed())
+        channel.secure(self.folder, self.address or "127.0.0.1", hosts)
         cluster = ipp.Cluster(
             engines="mpi",
             profile_dir=str(self.folder),

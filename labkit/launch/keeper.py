@@ -30,6 +30,8 @@ OWNER = "owner"
 """The file that names the process which the lab must not outlive."""
 VITAL = ("the controller", "mpiexec", "hydra_pmi_proxy")
 """What a lab is dead without; the last holds the ranks for mpiexec, where that is Hydra's."""
+SPARE = "spare"
+"""The file that names the spare set of ranks, which is suspended: nobody there watches its keeper."""
 SELF = "keeper"
 """The file that names the keeper."""
 HOLDER = "holder"
@@ -68,6 +70,10 @@ def main(lab_id: str, path: str, *hosts: str) -> None:
             if not (folder / GONE).exists():
                 private.write(folder / GONE, "\n".join(missed))
         end_processes(folder, spare=(os.getpid(),))
+        for spare in (folder.with_name(name) for name in _identities(folder / SPARE)):
+            if not has_owner(spare):
+                end_processes(spare)
+                shutil.rmtree(spare, ignore_errors=True)
         deadline = time.monotonic() + HOST_DEADLINE
         for watchdog in watchdogs:
             watchdog.wait(max(0.0, deadline - time.monotonic()))

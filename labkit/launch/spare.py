@@ -45,7 +45,7 @@ class Spare:
         if not _is_wanted(plan):
             return
         folder, owner = RUNTIME / secrets.token_hex(4), living.identity(psutil.Process())
-        private.write(engines.folder / _NAME, folder.name)
+        private.write(engines.folder / keeper.SPARE, folder.name)
         self._order = spare_maker.Order(plan, folder, owner, pids, QUIET)
         self._surroundings = _surroundings()
         self.is_on_hold = False
@@ -126,12 +126,9 @@ class Spare:
             self._maker = None
 
 
-_NAME = "spare"  # the file in a lab's folder that names its spare set
-
-
 def _end_other(engines: Engines) -> None:
     """The spare set of the notebook that had these engines before."""
-    name = engines.folder / _NAME
+    name = engines.folder / keeper.SPARE
     if name.exists():
         processes.end_lab(name.read_text(), grace=0.0)
 

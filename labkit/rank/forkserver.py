@@ -20,15 +20,19 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 import mpi4py
 
 from labkit.launch import endings
+from labkit.launch.keeping import LOOK_AFTER, Keeping
 from labkit.launch.witness import WIDTH, end_with
 from labkit.rank.native_output import LastWords, NativeOutput
 
 PATIENCE = 10.0
 """Seconds that a witness may take to say what it has."""
+MISSED_FOR = 3.0
+"""Seconds after which the controller, too, cannot have replaced the lab's keeper."""
 
 
 @dataclass(frozen=True)
@@ -72,11 +76,13 @@ def serve(listening: socket.socket, ranks: int) -> Place | None:
     witnesses: dict[int, socket.socket] = {}  # by the pid of the rank
     last_words: dict[int, LastWords] = {}
     begun, own, killed = 0, os.getpid(), set()
+    keeping = Keeping(Path(os.environ["LABKIT_FOLDER"]))
     with told_of_ends() as ends, selectors.DefaultSelector() as selector:
         selector.register(listening, selectors.EVENT_READ)
         selector.register(ends, selectors.EVENT_READ)
         while begun < ranks or witnesses:
-            for key, _ in selector.select():
+            keeping.look(MISSED_FOR)
+            for key, _ in selector.select(LOOK_AFTER):
                 if key.fileobj is listening:
                     witness, _ = listening.accept()
                     try:
@@ -101,6 +107,8 @@ def serve(listening: socket.socket, ranks: int) -> Place | None:
                 elif key.fileobj is ends:
                     ends.recv(1024)
                     for rank, code in ended():
+                        if rank not in witnesses:  # a keeper
+                            continue
                         ending = endings.said(rank, code, last_words.pop(rank).heard())
                         if rank not in killed and code != -signal.SIGTERM:  # which the keeper sends to all
                             endings.note(ending)

@@ -8,7 +8,6 @@ import threading
 import time
 import traceback
 from contextlib import contextmanager
-from pathlib import Path
 
 import psutil
 from IPython.core.interactiveshell import InteractiveShell
@@ -17,8 +16,7 @@ from IPython.utils.capture import capture_output
 from labkit import LabError
 from labkit.lab.outcome import CellError
 from labkit.lab.remote import crowded
-from labkit.launch import keeper, living, processes, witness
-from labkit.launch.runtime import RUNTIME
+from labkit.launch import processes, witness
 
 from .histories import INTERRUPT, KILL, RANK, STOP, History, Step, Strike, start
 
@@ -26,8 +24,6 @@ NEXT_RIGHT = 10.0
 """Seconds in which the next right cell must be right, with new ranks if need be."""
 LONGEST = 45.0
 """Seconds in which any other cell must have ended."""
-KEEPER_BACK = 30.0
-"""Seconds in which a lost keeper is replaced, before which nobody could end what the notebook leaves."""
 RIGHT_CELL = """%%px --out answers
 import torch, torch.distributed as dist
 from mpi4py import MPI
@@ -63,23 +59,9 @@ def play(history: History) -> None:
         deadly &= not notebook.next_right_cell(start(history), deadly)
     if history.end == STOP:
         notebook.must_end_well("lab.stop()")
-    if "keeper" in notebook.struck:
-        deadline = time.monotonic() + KEEPER_BACK * crowded()
-        while not all(map(_is_kept, RUNTIME.iterdir())):
-            if time.monotonic() > deadline:
-                raise Broken("the lost keeper was not replaced")
-            time.sleep(0.1)
     print(history.end, flush=True)
     if history.end == KILL:
         os.kill(os.getpid(), signal.SIGKILL)
-
-
-def _is_kept(folder: Path) -> bool:
-    """Whether the lab of that folder is over, or has a keeper that runs."""
-    if (folder / keeper.GONE).exists() or not keeper.all_vital_live(folder):
-        return True
-    there = [p for p in keeper.noted(folder / keeper.SELF) if living.is_alive(p)]
-    return not all(map(living.is_stopped, there))
 
 
 class Notebook:

@@ -1,12 +1,16 @@
 """What helps the ranks may end or be stopped too: it is told, or replaced."""
 
 import signal
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from labkit import LabError
-from labkit.launch import keeper, living
+from labkit.launch import keeper, living, processes
+from tests.waiting import WITHIN, until
 
 from .moments import once_begun
 from .test_faults import run
@@ -43,6 +47,48 @@ def test_a_keeper_that_is_killed_or_stopped_is_replaced(labs, how):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     assert labs(2).is_running() and not living.is_alive(first)
+
+
+OWNER = """
+import sys, labkit
+lab = labkit.start(2)
+print(lab._engines.folder, flush=True)
+sys.stdin.read()
+"""
+HELPERS = ("keeper", "the controller", "mpiexec", "hydra_pmi_proxy", "fork server")
+STRUCK_FIRST = [
+    pytest.param(names, how, marks=() if names == ("keeper",) else pytest.mark.slow)
+    for names in (*((name,) for name in HELPERS), ("keeper", "the controller"), ("keeper", "fork server"))
+    for how in ("kill", "suspend")
+]
+
+
+@pytest.mark.parametrize(("names", "how"), STRUCK_FIRST)
+def test_nothing_stays_when_the_kernel_is_killed_just_after(names, how):
+    """In that time nobody has been replaced."""
+    owner = subprocess.Popen(
+        [sys.executable, "-c", OWNER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        folder = Path(owner.stdout.readline().strip())
+        there = dict(keeper.vital(folder), keeper=keeper.noted(folder / keeper.SELF)[0])
+        of_lab = processes.of_lab(folder.name)
+        there["fork server"] = next(p for p in of_lab if "labkit.rank.forkserver" in p.cmdline())
+        for name in names:
+            if there.get(name):  # not every MPI has them all
+                getattr(there[name], how)()
+        time.sleep(0.2)
+    finally:
+        owner.kill()
+        owner.communicate()
+    try:
+        assert until(lambda: not processes.of_lab(folder.name), WITHIN), processes.of_lab(folder.name)
+        assert until(lambda: not folder.exists())
+    finally:
+        keeper.end(folder)
 
 
 @pytest.mark.parametrize("name", ["rank 1", "the controller"])
