@@ -1,4 +1,4 @@
-"""What keeps a lab from starting, on this machine or on others: found, wanted, and the fix.
+"""What keeps a lab from starting, here or on other hosts, and what others could read: found, wanted, the fix.
 
     $ labkit doctor
     $ labkit doctor --hosts a:2,b:2
@@ -14,7 +14,7 @@ import sys
 from dataclasses import asdict
 
 from labkit import LabError, launch
-from labkit.launch import private
+from labkit.launch import private, runtime
 from labkit.launch.hosts import names, ports
 from labkit.launch.hosts.names import Host
 from labkit.launch.preflight import judge
@@ -29,8 +29,10 @@ def examine(hosts: tuple[Host, ...]) -> list[Check]:
         mpiexec = launch.find_mpi().mpiexec
     except LabError:
         mpiexec = ""
-    here, answers = ask(hosts, mpiexec, private.folder(RUNTIME))
+    opened = private.shut(RUNTIME.parent)
+    here, answers = ask(hosts, mpiexec, runtime.folder())
     found = list(judge.of_this_machine(here.facts, _world(mpiexec)))
+    found += judge.of_privacy(RUNTIME.parent, opened, private.shut(RUNTIME.parent), runtime.heard_by_others())
     for host, answer in zip(hosts, answers, strict=True):
         found += judge.of_host(host, answer, here)
     reached = ports.tried([answer for answer in answers if answer.facts], judge.HERE)

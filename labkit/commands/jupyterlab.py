@@ -12,7 +12,7 @@ from typing import NoReturn
 import psutil
 
 from labkit.commands import front_page, lessons, page
-from labkit.launch import living
+from labkit.launch import living, runtime
 from labkit.launch.shared import SERVER
 
 WORKSPACE = "labkit"
@@ -61,13 +61,24 @@ def command(arguments: list[str]) -> list[str]:
     else:
         print(f"{front_page.NAME} is yours and stays; the table of lessons is not shown", file=sys.stderr)
     as_root = ["--allow-root"] if os.geteuid() == 0 else []
-    ours.append(f"--LabApp.extra_labextensions_path={page.HERE / 'labextensions'}")
-    server = "jupyterhub.singleuser" if HUB in os.environ else "jupyterlab"
-    return [sys.executable, "-m", server, *as_root, *ours, *arguments]
+    ours += [f"--LabApp.extra_labextensions_path={page.HERE / 'labextensions'}", _unheard()]
+    # At a hub the server is the hub's, whatever modules its learner has: those are for kernels.
+    program = ["-s", "-m", "jupyterhub.singleuser"] if HUB in os.environ else ["-m", "jupyterlab"]
+    return [sys.executable, *program, *as_root, *ours, *arguments]
+
+
+def _unheard() -> str:
+    """How kernels talk so that no other account of this machine hears them, as it hears their ports."""
+    if runtime.has_room_for_sockets():
+        return "--KernelManager.transport=ipc"
+    return "--KernelManager.transport_encryption=auto"  # older versions of Jupyter know of none, and warn
 
 
 def main(arguments: list[str]) -> NoReturn:
     """Become JupyterLab."""
+    with runtime.with_room():
+        runtime.folder()
+        runtime.sweep()
     if _HELPS & set(arguments):
         print(HELP, flush=True)
         run = [sys.executable, "-m", "jupyterlab", *arguments]

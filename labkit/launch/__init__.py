@@ -6,7 +6,7 @@ preflight/       is this machine, and each host, as it should be?
 engines          a plan brought to life, and its end
 cluster          the start of its controller and ranks
 no_start         why ranks did not come up, in a sentence
-runtime          where running labs have their folders
+runtime          where running labs have their folders, beside Jupyter's files, and who else may enter
 ranks            the ranks as facts
 channel          what notebook and ranks say to each other, encrypted and signed
 ports            that nobody else gets the controller's
@@ -19,7 +19,7 @@ spare            a second set of ranks, ready for a restart
 spare_maker      the process that makes it
 interrupts       Ctrl-C where an exception would leave something half done
 stopped          processes that are stopped, and live
-keeping          that a lab always has a living keeper
+keeping          that a lab always has a living keeper, to which the controller sees
 keeper           the process that ends what a `kill -9` would leave
 living           a process known by pid and start time, and what it does
 processes        which processes belong to a lab

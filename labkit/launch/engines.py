@@ -9,7 +9,7 @@ from pathlib import Path
 import ipyparallel as ipp
 
 from labkit import LabError
-from labkit.launch import Plan, keeper, private, processes, slurm
+from labkit.launch import Plan, keeper, private, processes, runtime, slurm
 from labkit.launch.cluster import START_DEADLINE, Start
 from labkit.launch.interrupts import interrupts_held
 from labkit.launch.keeping import Keeping
@@ -57,7 +57,6 @@ class Engines:
         except BaseException:
             engines.stop()
             raise
-        engines._keeping.watch()
         return engines
 
     @classmethod
@@ -65,7 +64,7 @@ class Engines:
         """The keeper alone, with a folder; where ranks are to run has been looked at."""
         start.require_loopback()
         with with_room():
-            engines = cls(plan, folder or private.folder(RUNTIME) / secrets.token_hex(4))
+            engines = cls(plan, folder or runtime.folder() / secrets.token_hex(4))
             engines.folder.mkdir(mode=0o700)
         try:
             with with_room():
@@ -94,7 +93,6 @@ class Engines:
         engines.client = connected(folder)
         if engines.client is None:
             return None
-        engines._keeping.watch()
         return engines
 
     def belong_to(self, owner: str) -> None:

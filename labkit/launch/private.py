@@ -2,15 +2,23 @@
 
 import os
 import stat
+import sys
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 
 from labkit import LabError
 
+FOR_ALL = ("/", "/tmp", "/var/tmp", "/dev/shm", "/run")
+"""Folders that other users need, too, whoever owns them."""
+
 
 def folder(path: Path) -> Path:
     """The folder at `path`, made if need be; LabError if it is another user's."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    for above in reversed(path.parents):
+        if not above.exists():
+            above.mkdir(mode=0o700, exist_ok=True)
+            above.chmod(0o700)
     path.mkdir(mode=0o700, exist_ok=True)
     if not is_mine(path):
         raise LabError(
@@ -21,6 +29,29 @@ def folder(path: Path) -> Path:
     if stat.S_IMODE(path.stat().st_mode) != 0o700:  # an older labkit, or another program, has made it
         path.chmod(0o700)
     return path
+
+
+def shut(path: Path) -> str:
+    """Let nobody else enter a folder of this user, read a file in it, or put another in its place.
+
+    Returns how far it was open, "" if it was not. What is for all, or another user's, stays as it is.
+    """
+    mode = stat.S_IMODE(path.stat().st_mode) if path.is_dir() else 0
+    found = f"mode {mode:04o}" if mode & 0o077 else ""
+    kept = {Path(place).resolve() for place in (*FOR_ALL, tempfile.gettempdir(), Path.home())}
+    if not path.is_dir() or path.resolve() in kept or not is_mine(path):
+        return found
+    if found:
+        path.chmod(0o700)
+        for file in path.iterdir():
+            with suppress(OSError):  # it is gone
+                if file.is_file() and not file.is_symlink() and is_mine(file):
+                    file.chmod(0o600)
+    for above in path.resolve().parents:
+        mode = stat.S_IMODE(above.stat().st_mode)
+        if mode & 0o022 and Path.home().resolve() in above.parents and is_mine(above):
+            above.chmod(mode & ~0o022)
+    return found
 
 
 def is_mine(path: Path) -> bool:
@@ -39,3 +70,12 @@ def write(file: Path, text: str, mode: int = 0o666) -> None:
         with suppress(OSError):  # it is not there, or nothing can be written any more
             scratch.unlink()
         raise LabError(f"{file.name} written into {file.parent}", str(error), "make room there") from None
+
+
+def shut_in() -> None:
+    """From now on no other process of this user reads this one's memory, or takes its sockets."""
+    if sys.platform == "linux":
+        from ctypes import CDLL
+
+        PR_SET_DUMPABLE = 4
+        CDLL(None).prctl(PR_SET_DUMPABLE, 0)

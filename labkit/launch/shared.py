@@ -18,7 +18,7 @@ from typing import Any
 import psutil
 
 from labkit import LabError
-from labkit.launch import Plan, keeper, living, private
+from labkit.launch import Plan, keeper, living, private, runtime
 from labkit.launch.cluster import START_DEADLINE
 from labkit.launch.engines import Engines, this_notebook
 from labkit.launch.ranks import Rank
@@ -47,7 +47,7 @@ def one_at_a_time() -> Iterator[None]:
         yield
         return
     with with_room():
-        folder = os.open(private.folder(RUNTIME), os.O_RDONLY)
+        folder = os.open(runtime.folder(), os.O_RDONLY)
     try:
         _lock(folder)
         yield

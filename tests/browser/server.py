@@ -16,7 +16,7 @@ from urllib.request import urlopen
 from labkit.launch.hosts.ports import free_port
 
 ROOT = Path(__file__).parents[2]
-READY_WITHIN = 60.0  # seconds
+READY_WITHIN = 120.0  # seconds
 
 LAB = ("labkit.commands", "lab", "--expose-app-in-browser")
 # Rendering every cell lets a test find it without scrolling.

@@ -173,7 +173,7 @@ def test_at_a_hub_it_is_the_hubs_server_with_the_same_front_page(tmp_path, monke
     alone = jupyterlab.command(asked)
     monkeypatch.setenv(jupyterlab.HUB, "http://127.0.0.1:1234/user/ada/")
     at_hub = jupyterlab.command(asked)
-    assert alone[1:3] == ["-m", "jupyterlab"] and at_hub[1:3] == ["-m", "jupyterhub.singleuser"]
+    assert alone[1:3] == ["-m", "jupyterlab"] and at_hub[1:4] == ["-s", "-m", "jupyterhub.singleuser"]
     assert f"--ServerApp.default_url=/lab/workspaces/{jupyterlab.WORKSPACE}" in at_hub
     assert set(alone[3:]) - set(at_hub) == {f"--LabApp.default_url=/lab/workspaces/{jupyterlab.WORKSPACE}"}
 

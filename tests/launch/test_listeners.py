@@ -6,13 +6,19 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
 import pytest
+import requests
 import zmq
+from jupyter_client.blocking import BlockingKernelClient
 
 from labkit.launch import processes, witness
+from tests.browser.server import Server
+from tests.waiting import until
 
 NOBODY = 65534
 KNOCK = """
@@ -31,10 +37,10 @@ LISTEN = """
 import os, sys, time, zmq
 os.setuid({uid})
 sockets, heard, until = [], b"", time.monotonic() + {seconds}
-for port in sys.argv[1:]:
+for address in sys.argv[1:]:
     sockets.append(zmq.Context.instance().socket(zmq.SUB))
     sockets[-1].subscribe(b"")
-    sockets[-1].connect(f"tcp://127.0.0.1:{{port}}")
+    sockets[-1].connect(address)
 print(flush=True)
 while time.monotonic() < until:
     for each in sockets:
@@ -178,13 +184,143 @@ def test_no_file_or_memory_of_a_lab_is_read_by_another_account(labs, of_lab):
 @from_another_account
 def test_what_cells_say_is_heard_by_no_other_account(labs, of_lab):
     lab = labs(2)
-    ports = [str(port) for address, port in listening(of_lab) if address == "127.0.0.1"]
+    ports = [f"tcp://127.0.0.1:{port}" for address, port in listening(of_lab) if address == "127.0.0.1"]
+    with stranger_listens(*ports) as heard:
+        for _ in range(10):
+            lab[:].execute("print('the answer')", silent=False, block=True)
+        assert b"the answer" not in heard()
+
+
+@contextmanager
+def stranger_listens(*addresses: str):
+    """In this block another account listens there; what it has heard when it is asked."""
     code = LISTEN.format(uid=NOBODY, seconds=3)
-    stranger = subprocess.Popen([sys.executable, "-c", code, *ports], stdout=subprocess.PIPE, env=UNMEASURED)
-    stranger.stdout.readline()
-    for _ in range(10):
-        lab[:].execute("print('the answer')", silent=False, block=True)
-    assert b"the answer" not in stranger.communicate(timeout=60)[0]
+    command = [sys.executable, "-c", code, *addresses]
+    stranger = subprocess.Popen(command, stdout=subprocess.PIPE, env=UNMEASURED)
+    try:
+        stranger.stdout.readline()
+        yield lambda: stranger.communicate(timeout=60)[0]
+    finally:
+        stranger.kill()
+        stranger.communicate()
+
+
+class Opened:
+    """`labkit lab` at umask 000, in a home that all may read, whose folder for tokens was open to all."""
+
+    def __init__(self, folder: Path):
+        self.runtime = folder / "runtime"
+        self.runtime.mkdir()
+        self.runtime.chmod(0o777)
+        before = os.umask(0)
+        try:
+            self.server = Server(folder)
+        finally:
+            os.umask(before)
+
+    def begin(self) -> None:
+        """Wait for the server, and start a kernel."""
+        self.server.wait()
+        self.id = self.asks("POST", "kernels")["id"]
+        self.file = self.runtime / f"kernel-{self.id}.json"
+        self.client = BlockingKernelClient(connection_file=str(self.file))
+        self.client.load_connection_file()
+        self.client.start_channels()
+        self.ready()
+
+    def ready(self) -> None:
+        """Wait until the kernel answers; it has no heart yet while it begins."""
+
+        def answers() -> bool:
+            with suppress(RuntimeError):
+                self.client.wait_for_ready(timeout=60)
+                return True
+
+        assert until(answers)
+
+    def asks(self, method: str, path: str) -> dict:
+        answer = requests.request(method, self.server.url(f"api/{path}"), timeout=60)
+        answer.raise_for_status()
+        return answer.json() if answer.content else {}
+
+    def process(self) -> psutil.Process:
+        found = psutil.Process(self.server._process.pid).children(recursive=True)
+        return next(p for p in found if str(self.file) in p.cmdline())
+
+    def run(self, source: str) -> str:
+        said = []
+        self.client.execute_interactive(
+            source, timeout=60, output_hook=lambda m: said.append(str(m["content"]))
+        )
+        return "".join(said)
+
+    def addresses(self) -> list[str]:
+        """Where its kernel listens."""
+        told = json.loads(self.file.read_text())
+        between = ":" if told["transport"] == "tcp" else "-"
+        named = [told[f"{name}_port"] for name in ("shell", "iopub", "stdin", "control", "hb")]
+        found = [f"{told['transport']}://{told['ip']}{between}{port}" for port in named]
+        return [*found, *(f"tcp://127.0.0.1:{port}" for _, port in listening([self.process()]))]
+
+
+@pytest.fixture(scope="module")
+def opened():
+    folder = Path(tempfile.mkdtemp(prefix="labkit-opened-"))
+    folder.chmod(0o755)
+    found = Opened(folder)
+    try:
+        found.begin()
+        yield found
+        found.client.stop_channels()
+    finally:
+        found.server.stop()
+        left = [path for path in found.runtime.iterdir() if path.is_socket()]
+        shutil.rmtree(folder)
+    assert not left
+
+
+@from_another_account
+class TestAServerThatLabkitOpened:
+    def test_its_token_is_read_by_nobody_else(self, opened):
+        files = [opened.runtime, *(path for path in opened.runtime.rglob("*") if path.is_file())]
+        assert any("jpserver" in file.name for file in files)
+        assert {how for how, _ in as_stranger(LOOK, *map(str, files))} == {"PermissionError"}
+
+    def test_nobody_else_hears_its_kernels(self, opened):
+        with stranger_listens(*opened.addresses()) as heard:
+            for _ in range(10):
+                assert "the answer" in opened.run("print('the answer')")
+            assert b"the answer" not in heard()
+
+    def test_nobody_else_hears_them_after_an_interrupt_and_a_restart(self, opened):
+        running = opened.client.execute("import time\nprint('begun')\ntime.sleep(100)")
+        while opened.client.get_iopub_msg(timeout=60)["content"].get("text") != "begun\n":
+            pass
+        opened.asks("POST", f"kernels/{opened.id}/interrupt")
+        while (reply := opened.client.get_shell_msg(timeout=60))["parent_header"].get("msg_id") != running:
+            pass
+        assert reply["content"]["ename"] == "KeyboardInterrupt"
+        before = opened.process().pid
+        opened.asks("POST", f"kernels/{opened.id}/restart")
+        opened.ready()
+        assert opened.process().pid != before
+        with stranger_listens(*opened.addresses()) as heard:
+            assert "the answer" in opened.run("print('the answer')")
+            assert b"the answer" not in heard()
+
+    def test_a_kernel_that_was_killed_comes_back_and_leaves_no_socket(self, opened):
+        before = opened.process()
+        before.kill()
+        assert until(lambda: not before.is_running() and any_kernel(opened)), "the server starts another"
+        opened.ready()
+        assert len([path for path in opened.runtime.iterdir() if path.is_socket()]) == 5
+
+
+def any_kernel(opened) -> bool:
+    try:
+        return opened.process().is_running()
+    except (StopIteration, psutil.Error):
+        return False
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")

@@ -1,15 +1,21 @@
 """The folder of running labs is its user's alone, and what lies in it is never half written."""
 
 import errno
+import json
 import os
+import shutil
+import socket
 import stat
+import tempfile
 import threading
 from pathlib import Path
 
 import pytest
 
 from labkit import LabError
-from labkit.launch import private
+from labkit.commands import jupyterlab
+from labkit.launch import private, runtime
+from labkit.launch.preflight import judge
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o277], ids=oct)
@@ -25,6 +31,116 @@ def test_nobody_else_enters_whatever_the_umask_and_whoever_made_it(tmp_path, uma
         )
     finally:
         os.umask(before)
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A home that all may read, without a folder of Jupyter's so far."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(runtime, "RUNTIME", tmp_path / ".local" / "share" / "jupyter" / "runtime" / "labkit")
+    tmp_path.chmod(0o755)
+    return tmp_path
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077, 0o277], ids=oct)
+def test_the_folder_of_jupyters_tokens_is_its_users_alone_from_the_first(home, umask):
+    before = os.umask(umask)
+    try:
+        made = runtime.folder()
+    finally:
+        os.umask(before)
+    for path in (made, *made.parents):
+        if path == home:
+            break
+        assert mode(path) == 0o700, path
+    assert mode(home) == 0o755, "a home stays as it is"
+
+
+@pytest.mark.parametrize("opened", [0o755, 0o770, 0o777, 0o1777], ids=oct)
+def test_it_is_shut_where_it_was_open_with_what_lies_in_it(home, opened):
+    folder = runtime.RUNTIME.parent
+    folder.mkdir(parents=True)
+    (folder / "jpserver-1-open.html").write_text("a token")
+    (folder / "elsewhere").symlink_to(home / "shared")
+    (home / "shared").touch(0o644)
+    for path, as_found in (
+        (folder, opened),
+        (folder.parent, 0o777),
+        (folder / "jpserver-1-open.html", 0o666),
+    ):
+        path.chmod(as_found)
+    assert private.shut(folder) == f"mode {opened:04o}" and private.shut(folder) == ""
+    assert (mode(folder), mode(folder.parent), mode(folder / "jpserver-1-open.html")) == (0o700, 0o755, 0o600)
+    assert mode(home / "shared") & 0o044, "what a link leads to is not Jupyter's"
+
+
+def test_what_is_for_all_is_told_and_stays_open(home, monkeypatch):
+    for name in private.FOR_ALL[:2]:
+        before = mode(Path(name))
+        private.shut(Path(name))
+        assert mode(Path(name)) == before
+    monkeypatch.setattr(private, "FOR_ALL", (str(home / "shared"),))
+    (home / "shared").mkdir()
+    (home / "shared").chmod(0o1777)
+    assert private.shut(home / "shared") == "mode 1777" and mode(home / "shared") == 0o1777
+
+
+def test_the_doctor_tells_who_could_enter_and_who_can_hear(home):
+    checks = judge.of_privacy(home, "mode 0755", "", ["kernel-1", "kernel-2"])
+    folder, kernels = list(checks)
+    assert folder.fault == "Jupyter's folder open to others" and "closed now" in folder.fix
+    assert kernels.fault == "kernels heard by others" and "labkit lab" in kernels.fix
+    assert "JUPYTER_RUNTIME_DIR" in next(judge.of_privacy(home, "mode 1777", "mode 1777", [])).fix
+    assert not any(check.fault for check in judge.of_privacy(home, "", "", []))
+
+
+def test_kernels_that_others_hear_are_found(home):
+    folder = runtime.folder().parent
+    with socket.create_server(("127.0.0.1", 0)) as heard:
+        port = heard.getsockname()[1]
+        for name, told in {
+            "kernel-heard": {"transport": "tcp", "ip": "127.0.0.1", "iopub_port": port},
+            "kernel-encrypted": {
+                "transport": "tcp",
+                "ip": "127.0.0.1",
+                "iopub_port": port,
+                "curve_publickey": "k",
+            },
+            "kernel-with-sockets": {"transport": "ipc", "ip": str(folder / "kernel-x-ipc"), "iopub_port": 1},
+            "kernel-torn": {"transport": "tcp"},
+        }.items():
+            (folder / f"{name}.json").write_text(json.dumps(told))
+        assert runtime.heard_by_others() == ["kernel-heard"]
+    assert runtime.heard_by_others() == []
+
+
+def test_sockets_of_killed_kernels_are_swept_away_and_no_others(monkeypatch):
+    short = Path(tempfile.mkdtemp(prefix="labkit-"))
+    monkeypatch.setattr(runtime, "RUNTIME", short / "labkit")
+    living, dead = (short / f"kernel-{name}-ipc-1" for name in ("living", "dead"))
+    try:
+        with socket.socket(socket.AF_UNIX) as listens, socket.socket(socket.AF_UNIX) as ended:
+            for path, bound in ((living, listens), (dead, ended)):
+                bound.bind(str(path))
+                bound.listen()
+            ended.close()
+            (short / "kernel-a-ipc-file").write_text("not a socket")
+            runtime.sweep()
+            assert living.exists() and not dead.exists() and (short / "kernel-a-ipc-file").exists()
+    finally:
+        shutil.rmtree(short)
+
+
+def test_a_socket_has_a_name_that_fits(home, monkeypatch):
+    assert runtime.has_room_for_sockets() == (len(str(runtime.RUNTIME.parent)) + 54 <= runtime.LONGEST)
+    monkeypatch.setattr(runtime, "RUNTIME", Path("/h") / "labkit")
+    assert runtime.has_room_for_sockets() and jupyterlab._unheard() == "--KernelManager.transport=ipc"
+    monkeypatch.setattr(runtime, "RUNTIME", Path("/h" * 40) / "labkit")
+    assert "transport_encryption" in jupyterlab._unheard()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make what is another user's")

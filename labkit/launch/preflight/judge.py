@@ -6,6 +6,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 from packaging.requirements import Requirement
@@ -80,6 +81,24 @@ def of_this_machine(here: dict[str, Any], world: str) -> Iterator[Check]:
     yield shared_memory(HERE, here, _mpi(here), launch.DEFAULT_RANKS)
     yield _cores(HERE, here)
     yield _gpus(HERE, here, here)
+
+
+def of_privacy(folder: Path, opened: str, still: str, heard: list[str]) -> Iterator[Check]:
+    """What other accounts of this machine reach of Jupyter's: its folder, and kernels that they can hear.
+
+    `opened` is how far the folder was open when it was found, `still` how far it is now.
+    """
+    closed = "it is closed now; start every JupyterLab that ran anew, since others may have read its token"
+    fix = "name a folder of your own in JUPYTER_RUNTIME_DIR" if still else closed
+    yield Check(HERE, "Jupyter's folder", f"{folder}, {opened or 'mode 0700'}", "mode 0700").unless(
+        not opened, "Jupyter's folder open to others", fix
+    )
+    found = f"{len(heard)} whose output every account here can read" if heard else "none that others hear"
+    yield Check(HERE, "kernels", found, "none that others hear").unless(
+        not heard,
+        "kernels heard by others",
+        "open notebooks by `labkit lab`, whose kernels no other account hears",
+    )
 
 
 def of_host(host: Host, answer: Answer, here: Here, wanted: int = 1) -> Iterator[Check]:
