@@ -51,17 +51,20 @@ def lacking(programs: Collection[str] = ()) -> str:
 
 
 class Hub:
-    """`url` is its address, `folder` what it was given, `begun` all processes that were seen of it."""
+    """`url` is its address, `folder` what it was given, `begun` all processes that were seen of it.
+
+    `accounts` are its learners', if they have any.
+    """
 
     def __init__(self, folder: Path, *options: str, accounts: Collection[str] = (), **environment: str):
-        self.folder, self.temporary = folder / "hub", folder / "temporary"
+        self.folder, self.temporary, self.accounts = folder / "hub", folder / "temporary", accounts
         self.temporary.mkdir(parents=True)
-        self.url = f"http://127.0.0.1:{free_port()}"
+        self.url = f"http://localhost:{free_port()}"
         self.begun: set[psutil.Process] = set()
         self._log = open(folder / "log", "w")
         told = {"LABKIT_HUB_PASSWORD": PASSWORD, "LABKIT_HUB_TEACHERS_PASSWORD": TEACHERS_PASSWORD}
         told |= {"TMPDIR": str(self.temporary), "PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
-        bind = f"--JupyterHub.bind_url={self.url}"
+        bind = f"--JupyterHub.bind_url={self.url.replace('localhost', '127.0.0.1')}"
         command = [ROOT / "cluster" / "hub" / "up", SEEN if accounts else self.folder, bind]
         command += [] if accounts else ["--try"]
         command = [*_with_accounts(folder, accounts), *command] if accounts else command

@@ -41,6 +41,14 @@ def test_every_link_leads_somewhere(path):
     assert broken(path, path.read_text(encoding="utf-8")) == []
 
 
+def test_every_test_that_a_page_names_is_there():
+    page = (ROOT / "cluster" / "hub" / "WALLS.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page)
+    assert len(named) > 15
+    for file, test in named:
+        assert f"def {test}(" in (ROOT / file).read_text(encoding="utf-8"), (file, test)
+
+
 def test_a_link_that_leads_nowhere_is_found():
     text = "[a](gone.md) [b](#help) [c](LICENSE) [d](#gone) [e](CHANGELOG.md#gone) `[f](code.md)` [g](https://x.y)"
     assert broken(ROOT / "README.md", text) == ["gone.md", "#gone", "CHANGELOG.md#gone"]

@@ -60,6 +60,7 @@ PAGES = (
     "notebooks/hang_museum.md",
     "cluster/README.md",
     "cluster/hub/README.md",
+    "cluster/hub/WALLS.md",
     "cluster/box/README.md",
     "cluster/slurm/README.md",
     "cluster/ssh/README.md",

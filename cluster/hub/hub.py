@@ -12,6 +12,7 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import urlsplit
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -24,6 +25,8 @@ cluster/hub/up [FOLDER] [options of JupyterHub]        (as root)
   --try    anyone, on this machine alone: made-up learners with one password, their homes in FOLDER
   FOLDER   ./hub-try, or for a class /var/lib/labkit-hub
 """
+LISTENS_AT = "http://127.0.0.1:8000"
+"""On this machine's loopback alone. A class comes by SSH, or through a web server with a certificate."""
 NEEDS = (
     ("jupyterhub", "JupyterHub", "pip install -e '.[hub]' in labkit's environment"),
     ("jupyterhub_idle_culler", "what ends idle servers", "pip install -e '.[hub]' in labkit's environment"),
@@ -49,7 +52,9 @@ def main(arguments: list[str]) -> None:
         "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
         "LABKIT_HUB": str(folder),
         "LABKIT_HUB_TRY": "1" if options.tried else "",
+        "LABKIT_HUB_ADDRESS": address(theirs),
     }
+    print(f"The hub: {told['LABKIT_HUB_ADDRESS']}", flush=True)
     if options.tried:
         for name in ("LABKIT_HUB_PASSWORD", "LABKIT_HUB_TEACHERS_PASSWORD"):
             told[name] = os.environ.get(name) or secrets.token_urlsafe(24)
@@ -65,6 +70,16 @@ def main(arguments: list[str]) -> None:
         signal.SIGINT, signal.default_int_handler
     )  # a shell's background ignores it, and servers would
     os.execve(command[0], command, os.environ | told)
+
+
+def address(options: list[str]) -> str:
+    """What browsers call the hub. Each learner's server, and each service, has a name of its own below it.
+
+    What is below localhost is this machine for browsers, without anybody having to say so.
+    """
+    given = dict(option.partition("=")[::2] for option in options)
+    port = urlsplit(given.get("--JupyterHub.bind_url", LISTENS_AT)).port
+    return given.get("--JupyterHub.subdomain_host", f"http://localhost:{port}")
 
 
 def lacking(path: str, tried: bool) -> list[str]:

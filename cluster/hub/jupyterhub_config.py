@@ -5,6 +5,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from cluster.hub.hub import LISTENS_AT
 from cluster.hub.room import GB
 from cluster.hub.server import LearnersServer
 from labkit.launch.hosts.ports import free_port
@@ -18,8 +19,12 @@ IDLE = int(os.environ.get("LABKIT_HUB_IDLE", 2 * 3600))
 WITH_THE_HUB = ["setpriv", "--pdeathsig", "KILL"]
 """Before a command: ends with the hub, however that ends."""
 
-# On this machine's loopback alone. A class comes by SSH, or through a web server with a certificate.
-c.JupyterHub.bind_url = "http://127.0.0.1:8000"
+c.JupyterHub.bind_url = LISTENS_AT
+# Each learner's pages are another site for a browser than the hub's: no script in them asks the hub for
+# anything in the name of whoever looks at them.
+c.JupyterHub.subdomain_host = os.environ["LABKIT_HUB_ADDRESS"]
+# Nor do they set its cookies, which browsers see to for localhost, and elsewhere by this prefix.
+c.JupyterHub.cookie_host_prefix_enabled = c.JupyterHub.subdomain_host.startswith("https://")
 c.JupyterHub.hub_bind_url = f"http://127.0.0.1:{free_port()}"
 c.ConfigurableHTTPProxy.api_url = f"http://127.0.0.1:{free_port()}"
 c.ConfigurableHTTPProxy.command = [*WITH_THE_HUB, "configurable-http-proxy", "--log-level", "warn"]
@@ -29,16 +34,20 @@ c.JupyterHub.log_level = "WARN"
 
 # A learner's server: JupyterLab as `labkit lab` opens it, in a place of its own.
 c.JupyterHub.spawner_class = LearnersServer
+c.LearnersServer.disable_user_config = True  # the server's; kernels are the learner's own
 c.LearnersServer.mem_limit = 3 * GB
 c.LearnersServer.cpu_limit = 4.0
 c.LearnersServer.environment = {"LABKIT_SPARE": "0"}  # a restart takes seconds longer, a lab half the memory
 c.LearnersServer.shared = str(FOLDER / "class")
 c.LearnersServer.interrupt_timeout = 10
+c.LearnersServer.poll_interval = (
+    2  # what is sent to a server that has ended may come to whoever has its port then
+)
 c.LearnersServer.start_timeout = 3600  # in the queue, too
 c.LearnersServer.http_timeout = 300  # all of a class may come at once to a small server
 c.JupyterHub.concurrent_spawn_limit = 0  # the queue sees to it
 c.JupyterHub.tornado_settings = {"slow_spawn_timeout": 0}  # who waits sees at once for what
-c.Authenticator.username_pattern = r"[a-z][a-z0-9_-]{0,31}"
+c.Authenticator.username_pattern = r"[a-z][a-z0-9_-]{0,31}\Z"  # or what follows it could be anything
 
 if TRIED:
     c.JupyterHub.authenticator_class = "shared-password"

@@ -114,6 +114,20 @@ def tree(pid: int) -> list[psutil.Process]:
         return []
 
 
+def listens(pid: int, port: int) -> bool:
+    """Whether the server in the place that this process holds listens there; also if nobody may know."""
+    for process in tree(pid)[2:3]:
+        try:
+            listening = [c for c in process.net_connections("tcp") if c.status == psutil.CONN_LISTEN]
+        except psutil.AccessDenied:
+            return True
+        except psutil.Error:  # it has just ended
+            continue
+        if any(c.laddr.port == port for c in listening):
+            return True
+    return False
+
+
 def memory(processes: Iterable[psutil.Process]) -> dict[psutil.Process, int]:
     """Bytes that each of them takes, where what they share is divided among those that share it."""
     found = {}

@@ -183,9 +183,14 @@ def look(hub: psutil.Process, homes: Path, figures: Figures, ended: threading.Ev
 
 def measure(learners: int, faster: float, minutes: float, folder: Path) -> Figures:
     """Bring up a hub, let so many learners study, and end it."""
-    url = f"http://127.0.0.1:{free_port()}"
+    url = f"http://localhost:{free_port()}"
     told = {"LABKIT_HUB_PASSWORD": PASSWORD, "PYTHON": sys.executable}
-    command = [ROOT / "cluster" / "hub" / "up", "--try", folder, f"--JupyterHub.bind_url={url}"]
+    command = [
+        ROOT / "cluster" / "hub" / "up",
+        "--try",
+        folder,
+        f"--JupyterHub.bind_url={url.replace('localhost', '127.0.0.1')}",
+    ]
     with open(folder / "hub.log", "w") as log:
         hub = subprocess.Popen(command, env=os.environ | told, stdout=log, stderr=log)
     figures, ended = Figures(learners, faster), threading.Event()

@@ -20,8 +20,9 @@ from cluster.hub.room import GB, Room
 
 LOOK_EVERY = 5.0
 """Seconds between two looks at a learner's memory, where the kernel does not limit it."""
-IN_LESSONS = 'mkdir -p course && cd course && exec "$@"'
-"""The folder in each home for the lessons is made as the learner, who could have put a link there."""
+BEGIN = 'mkdir -p course && cd / && exec "$@"'
+"""The folder in each home for the lessons is made as the learner, who could have put a link there. The server
+runs where nothing is the learner's: Python and Jupyter look for modules and settings where they begin."""
 
 
 class Machine(SingletonConfigurable):
@@ -111,7 +112,8 @@ class LearnersServer(LocalProcessSpawner):
             writable=[drop] if drop else [],
             room=(self.mem_limit or 0) // 4,
         )
-        self.cmd = [*place, "sh", "-c", IN_LESSONS, "sh", sys.executable, "-m", "labkit.commands", "lab"]
+        labkit = [sys.executable, "-s", "-m", "labkit.commands", "lab", str(home / "course")]
+        self.cmd = [*place, "sh", "-c", BEGIN, "sh", *labkit]
         logs = Path(os.environ["LABKIT_HUB"], "log")
         logs.mkdir(mode=0o700, exist_ok=True)
         with open(logs / self.user.name, "w") as log:
@@ -120,6 +122,7 @@ class LearnersServer(LocalProcessSpawner):
         self._comes = asyncio.create_task(self._come_up())
         if self._group is None and self.mem_limit:
             self._look = asyncio.create_task(self._keep_within(self.mem_limit))
+        await self._has_its_port()
         return started
 
     async def stop(self, now: bool = False) -> None:
@@ -160,6 +163,14 @@ class LearnersServer(LocalProcessSpawner):
                 except psutil.Error:
                     break  # it has just ended
         return await super()._signal(sig)
+
+    async def _has_its_port(self) -> None:
+        """Wait until the learner's own server listens: another learner could have taken its port."""
+        while await self.poll() is None:
+            if await asyncio.to_thread(limits.listens, self.pid, self.port):
+                return
+            await asyncio.sleep(0.2)
+        raise RuntimeError(f"the server of {self.user.name} ended before it listened: see its log")
 
     async def _come_up(self) -> None:
         while self._spawn_pending:

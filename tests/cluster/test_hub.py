@@ -110,11 +110,12 @@ print(ids("own.json"), ids("stolen.json"))
 
     def test_a_token_of_ones_own_opens_no_server_of_another(self, two, running):
         _, kernel = two["ada"]
+        host = running.url.removeprefix("http://")
         ask = f"""
 import urllib.request, urllib.error
 def status(name):
-    asked = urllib.request.Request("{running.url}/user/" + name + "/api/contents",
-        headers={{"Authorization": "token " + os.environ["JUPYTERHUB_API_TOKEN"]}})
+    asked = urllib.request.Request("{running.url}/user/" + name + "/api/contents", headers={{
+        "Host": name + ".{host}", "Authorization": "token " + os.environ["JUPYTERHUB_API_TOKEN"]}})
     try:
         return urllib.request.urlopen(asked, timeout=20).status
     except urllib.error.HTTPError as error:

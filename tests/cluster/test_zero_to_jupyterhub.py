@@ -27,6 +27,13 @@ def test_learners_have_the_limits_of_a_class_on_one_server():
     assert "2 * 3600" in config and VALUES["cull"]["timeout"] == 2 * 3600
 
 
+def test_learners_servers_are_apart_as_in_a_class_on_one_server():
+    config, hub = (ROOT / "cluster" / "hub" / "jupyterhub_config.py").read_text(), VALUES["hub"]["config"]
+    assert "disable_user_config = True" in config and hub["KubeSpawner"]["disable_user_config"] is True
+    assert "subdomain_host" in config and hub["JupyterHub"]["subdomain_host"].startswith("https://")
+    assert "cookie_host_prefix" in config and hub["JupyterHub"]["cookie_host_prefix_enabled"] is True
+
+
 def test_ranks_have_shared_memory():
     (mounted,) = VALUES["singleuser"]["storage"]["extraVolumeMounts"]
     (volume,) = VALUES["singleuser"]["storage"]["extraVolumes"]

@@ -5,8 +5,11 @@ labextensions/   the page's side: one file of JavaScript, ready as it is
 config/          what JupyterLab and new kernels are told beside
 """
 
+import os
 from pathlib import Path
 from typing import Any
+
+from labkit.launch import private
 
 HERE = Path(__file__).parent
 
@@ -19,3 +22,5 @@ def _load_jupyter_server_extension(app: Any) -> None:
     from labkit.commands.page import server
 
     server.load(app)
+    if "JUPYTERHUB_SERVICE_URL" in os.environ:
+        private.shut_in()  # the server speaks for the hub: its learner's kernels must not speak in its place
