@@ -17,7 +17,7 @@ import psutil
 from labkit import LabError
 from labkit.launch import keeper, living, processes
 
-LOOK_AFTER = 0.5
+LOOK_AFTER = 1.0
 """Seconds between two looks at whether the keeper lives."""
 
 

@@ -25,7 +25,7 @@ from pathlib import Path
 import mpi4py
 
 from labkit.launch import endings
-from labkit.launch.keeping import LOOK_AFTER, Keeping
+from labkit.launch.keeping import Keeping
 from labkit.launch.witness import WIDTH, end_with
 from labkit.rank.native_output import LastWords, NativeOutput
 
@@ -82,7 +82,7 @@ def serve(listening: socket.socket, ranks: int) -> Place | None:
         selector.register(ends, selectors.EVENT_READ)
         while begun < ranks or witnesses:
             keeping.look(MISSED_FOR)
-            for key, _ in selector.select(LOOK_AFTER):
+            for key, _ in selector.select(MISSED_FOR):
                 if key.fileobj is listening:
                     witness, _ = listening.accept()
                     try:
