@@ -184,20 +184,23 @@ def _try(lab: Lab, exercise: Exercise, size: int, seed: int) -> tuple[str, str]:
         problem, left = _execute(lab, "compete", exercise, size, seed)
     if problem:
         return problem, ""
+    from labkit.rank.settings import as_at_start  # which needs torch, as what is judged does
+
     runs = _came_of_it(lab, exercise, size)
-    arguments, expected = _arguments(exercise, size, seed), []
-    if isinstance(exercise.judge, LikeSolution):
-        expected = _known(lab, exercise, size, seed, -1)
-    answers = Answers(arguments, [run.found for run in runs], expected, _runs[exercise.name])
-    problem = risky(runs) or _wrong(lab, exercise, answers, seed) or lost(trace) or unsent(runs)
-    problem = problem or changed_argument(runs) or left
-    if not problem and (too_much := over(exercise, answers, trace, runs)):
-        problem = f"every rank is right, but over budget: {too_much}"
-    if not problem:
-        problem = next(filter(None, (demand(answers) for demand in exercise.demands)), "")
-    if not problem and (too_little := under(exercise, answers, trace, runs)):
-        problem = f"the values are right, but not by the way that was asked for: {too_little}"
-    return problem, used(exercise, answers, trace, runs)
+    with as_at_start():
+        arguments, expected = _arguments(exercise, size, seed), []
+        if isinstance(exercise.judge, LikeSolution):
+            expected = _known(lab, exercise, size, seed, -1)
+        answers = Answers(arguments, [run.found for run in runs], expected, _runs[exercise.name])
+        problem = risky(runs) or _wrong(lab, exercise, answers, seed) or lost(trace) or unsent(runs)
+        problem = problem or changed_argument(runs) or left
+        if not problem and (too_much := over(exercise, answers, trace, runs)):
+            problem = f"every rank is right, but over budget: {too_much}"
+        if not problem:
+            problem = next(filter(None, (demand(answers) for demand in exercise.demands)), "")
+        if not problem and (too_little := under(exercise, answers, trace, runs)):
+            problem = f"the values are right, but not by the way that was asked for: {too_little}"
+        return problem, used(exercise, answers, trace, runs)
 
 
 def _came_of_it(lab: Lab, exercise: Exercise, size: int) -> list[Run]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from types import CodeType, FunctionType
@@ -20,6 +20,7 @@ from labkit.exercises.catalogue import exercise_named
 from labkit.exercises.describe import Exercise
 from labkit.exercises.measure import Run
 from labkit.exercises.requests import followed
+from labkit.rank.settings import as_at_start
 
 REPEATS = 5
 """Calls of either function of which the fastest counts, where time is limited."""
@@ -58,7 +59,7 @@ def run(name: str, size: int, seed: int) -> None:
     """
     global _last
     _last = Run()
-    with world(size) as member:
+    with as_at_start(), world(size) as member:
         if not member:
             return
         exercise, names = exercise_named(name), get_ipython().user_ns
@@ -74,7 +75,7 @@ def run(name: str, size: int, seed: int) -> None:
         before = draw(exercise, size, seed)
         kept = {i: name for i, name in exercise.untouched.items() if i < len(arguments)}
         changed = next((name for i, name in kept.items() if not same(arguments[i], before[i])), "")
-        found = _portable(exercise.answer(arguments, result))
+        found = portable(exercise.answer(arguments, result))
         _last = Run(found, memory.peak, 0.0, requests.risky, requests.unsent, changed)
 
 
@@ -90,14 +91,14 @@ def run_known(name: str, size: int, seed: int, wrong: int) -> None:
     names = dict(get_ipython().user_ns)
     for statement in exercise.imports:
         exec(statement, names)
-    with world(size) as member:
+    with as_at_start(), world(size) as member:
         if not member:
             return
         names.update(rank=dist.get_rank(), world_size=size)
         exec(compile(source, f"<a known answer to {name}>", "exec"), names)
         arguments = draw(exercise, size, seed)
         result = exercise.use(names[name], arguments)
-        _last = Run(_portable(exercise.answer(arguments, result)))
+        _last = Run(portable(exercise.answer(arguments, result)))
 
 
 @contextmanager
@@ -142,7 +143,7 @@ def compete(name: str, size: int, seed: int) -> None:
     Processor time: other programs on the machine would make a fair answer look slow.
     """
     global _last
-    with world(size) as member:
+    with as_at_start(), world(size) as member:
         if not member:
             return
         exercise, names = exercise_named(name), get_ipython().user_ns
@@ -211,16 +212,36 @@ def world(size: int) -> Iterator[bool]:
         names.update(before)
 
 
-def _portable(value: Any) -> Any:
-    """What can travel to the notebook and be judged there; anything else goes as its name."""
-    if torch.is_tensor(value):
-        return value.detach().clone().cpu()
-    if isinstance(value, dict):
-        return {str(key): _portable(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_portable(item) for item in value]
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, numpy.ndarray) and value.dtype.kind in "biufc":
-        return torch.as_tensor(value.copy())
-    return value.item() if hasattr(value, "item") else f"a {type(value).__name__}"
+def portable(value: Any, depth: int = 20) -> Any:
+    """What can travel to the notebook and be judged there: plain numbers, tensors and lists of such.
+
+    Anything else goes as its name, as does what lies too deep, or raises when it is asked for its numbers.
+    """
+    try:
+        if depth == 0:
+            return f"a {type(value).__name__}"
+        if torch.is_tensor(value):
+            ours = type(value).__module__.partition(".")[0] == "torch"
+            return (value if ours else value.as_subclass(torch.Tensor)).detach().clone().cpu()
+        if isinstance(value, dict):
+            return {str(key): portable(item, depth - 1) for key, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [portable(item, depth - 1) for item in value]
+        if value is None or isinstance(value, bool):
+            return value
+        plain = next((kind for kind in (int, float, str) if isinstance(value, kind)), None)
+        if plain is not None:
+            return value if type(value) is plain else _MADE_PLAIN[plain](value)
+        if isinstance(value, numpy.ndarray) and value.dtype.kind in "biufc":
+            return torch.as_tensor(value.copy())
+        return portable(value.item(), depth - 1)
+    except Exception:  # whatever a class of the learner's raises
+        return f"a {type(value).__name__}"
+
+
+_MADE_PLAIN: dict[type, Callable[[Any], Any]] = {
+    int: int.__int__,
+    float: float.__float__,
+    str: str.__str__,
+}
+"""What makes a number or text of a subclass one of the class itself, whatever the subclass says of it."""

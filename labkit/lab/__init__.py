@@ -21,6 +21,7 @@ mending     ranks that can be used again after it
 leftovers   what a cell has left under way, in words
 diagnosis   who waits for whom, can it ever end, and the sentence that says so
 remote      calls, interrupts and questions, which reach ranks beside cells
+views       lab[0] and lab[:]: values that arrive
 tracing     have the ranks record, and make one trace of it
 compare     is a name the same on every rank?
 network     the network knob, in words

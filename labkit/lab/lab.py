@@ -3,18 +3,17 @@
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 
-import ipyparallel as ipp
-
 from labkit import LabError, launch
 from labkit.lab import network, px
 from labkit.lab.compare import compare
 from labkit.lab.debugging import Attachable, attachable
 from labkit.lab.display.comparison import Comparison
 from labkit.lab.display.tables import ranks_html, ranks_text
-from labkit.lab.display.view import View
+from labkit.lab.display.view import View as Tiles
 from labkit.lab.last import Last
 from labkit.lab.lifecycle import Lifecycle
 from labkit.lab.tracing import traced
+from labkit.lab.views import View
 from labkit.launch.ranks import Rank
 from labkit.simulate.network import Network
 from labkit.trace import Trace
@@ -25,20 +24,20 @@ class Lab(Lifecycle):
 
     def __init__(self, plan: launch.Plan, take: bool = False) -> None:
         self.last, self.is_traced = Last(), False
-        self.tiles: View | None = None
+        self.tiles: Tiles | None = None
         super().__init__(plan, take)
 
     def __len__(self) -> int:
         return len(self.ranks)
 
-    def __getitem__(self, targets: int | slice | list[int]) -> ipp.DirectView:
+    def __getitem__(self, targets: int | slice | list[int]) -> View:
         try:
-            return self.client[targets]
+            return View(self.client, self.client[targets].targets, self.require_alive)
         except (IndexError, KeyError, TypeError) as error:
             found = f"the ranks are 0 to {len(self) - 1} ({error})"
             raise LabError(f"lab[{targets!r}]", found, "write lab[1], lab[[0, 1]] or lab[:]") from None
 
-    def __iter__(self) -> Iterator[ipp.DirectView]:
+    def __iter__(self) -> Iterator[View]:
         return (self[rank] for rank in range(len(self)))
 
     def trace(self) -> AbstractContextManager[Trace]:
@@ -67,12 +66,12 @@ class Lab(Lifecycle):
         """A row per rank: rank, host, pid, device, backend, state (ready, dead or stopped)."""
         return tuple((r.rank, r.host, r.pid, r.device, r.backend, self._state(r)) for r in self.ranks)
 
-    def view(self) -> View:
+    def view(self) -> Tiles:
         """A tile per rank: state, host, memory, and what it waits for, updated while cells run.
 
         In JupyterLab a widget; right-click it, *Create New View for Cell Output*, to have it at the side.
         """
-        self.tiles = self.tiles or View(self)
+        self.tiles = self.tiles or Tiles(self)
         return self.tiles
 
     def debugpy(self, rank: int = 0) -> Attachable:

@@ -8,6 +8,9 @@ service          what the notebook can ask of an idle rank
 cells            the notebook's names for cells, and places in them
 copies           copies of this rank, for a cell that is run in every order
 state            what this rank does now, seen from another thread
+streams          standard streams, put back after each cell, and messages that can be sent
+settings         what cells set for the process, put back around a check
+values           what notebook and ranks give each other
 native_output    what C and C++ write, and the last words of a rank that ends
 displays         what cells clear, update and draw as widgets
 help             completion and help for what cells have defined

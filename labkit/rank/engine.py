@@ -14,10 +14,8 @@ import sys
 from dataclasses import asdict, replace
 from typing import Any, NoReturn
 
-import torch
 import torch.distributed as dist
 from ipyparallel.engine.app import IPEngine
-from ipyparallel.serialize.canning import can_map
 
 from labkit.rank import (
     awaiting,
@@ -30,7 +28,9 @@ from labkit.rank import (
     interrupts,
     leftovers,
     state,
+    streams,
     tracebacks,
+    values,
 )
 from labkit.rank.native_output import NativeOutput
 from labkit.rank.protocol import STOPPED
@@ -81,6 +81,8 @@ class RankEngine(IPEngine):
         help.install(self.kernel.shell)
         displays.install(self.kernel.shell)
         begin_as_programs_do(leftovers.note)
+        values.install()
+        streams.install(self.kernel)
         self.kernel._abort_queues = lambda *args: None  # a failed cell must not swallow the next one
         self.kernel._publish_execute_input = lambda *args: None  # who has sent a cell knows it
         self.kernel.shell.ask_exit = self._leave_the_cell
@@ -120,12 +122,6 @@ class RankEngine(IPEngine):
         self.session.send(stream, "labkit_debug_reply", {"status": "ok"}, parent, ident=ident)
 
 
-def send_tensors_from_the_cpu() -> None:
-    """What the notebook fetches is on no GPU: the notebook may see none, and ranks have different ones."""
-    for kind in (torch.Tensor, torch.nn.Parameter):
-        can_map[kind] = torch.Tensor.cpu
-
-
 def write_log_to(folder: str) -> None:
     """Write to files what is written outside of cells: mpiexec would carry it in clear text."""
     name = f"{folder}/ipengine-rank{dist.get_rank()}.log"
@@ -144,7 +140,6 @@ def main() -> None:
     name_itself()
     meet_without_a_port()
     use_own_gpu()
-    send_tensors_from_the_cpu()
     if "LABKIT_LOGS" in os.environ:
         write_log_to(os.environ["LABKIT_LOGS"])
     seed()

@@ -95,6 +95,10 @@ class NativeOutput(OutStream):
     def reconfigure(self, **options: object) -> None:
         """Do nothing: it is UTF-8, and each line is shown soon."""
 
+    def close(self) -> None:
+        """Hand on what is in it, and stay open: a cell may close it, and later ones write."""
+        self.flush()
+
     def _watch_pipe_fd(self) -> None:
         if sys.platform != "linux":
             super()._watch_pipe_fd()

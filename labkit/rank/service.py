@@ -6,12 +6,11 @@ from math import inf
 from typing import Any
 
 import numpy
-import torch
 from IPython import get_ipython
 
 from labkit import LabError
 from labkit.mpi.messages import slow_link
-from labkit.rank import awaiting, debugger, digest, leftovers, recording, world
+from labkit.rank import awaiting, debugger, digest, leftovers, recording, settings, world
 from labkit.rank.clocks import measure
 from labkit.rank.digest import Digest
 from labkit.rank.protocol import Leftover
@@ -43,7 +42,7 @@ def answer(name: str, *arguments: Any) -> Any:
 def clean() -> None:
     """Forget what cells defined, and what was set by them or for them, and seed again: as after a start.
 
-    That is the namespace, tasks, torch's defaults, torchrun's environment, a recording, a slow network, and
+    That is the namespace, tasks, the settings of torch, torchrun's environment, a recording, a slow network, and
     pdb after errors.
     """
     recording.off()
@@ -54,9 +53,7 @@ def clean() -> None:
     shell = get_ipython()
     shell.reset(new_session=False)
     shell.user_ns.update(world.names())
-    torch.set_default_dtype(torch.float32)
-    torch.set_default_device(None)
-    torch.set_grad_enabled(True)
+    settings.reset()
     world.seed()
 
 

@@ -23,15 +23,16 @@ from IPython.core.interactiveshell import InteractiveShell
 
 import labkit
 from labkit import LabError
-from labkit.rank import cells
+from labkit.rank import cells, streams
 from labkit.rank.cells import in_cell
-from labkit.rank.wording import THE_CELL, cell_of, cut, in_the_cell
+from labkit.rank.wording import LONG_MESSAGE, THE_CELL, cell_of, cut, in_the_cell
 
 _LIBRARIES = tuple(
     str(path)
     for path in (Path(torch.__file__).parents[1], sysconfig.get_path("stdlib"), Path(labkit.__file__).parent)
 )
 CONTEXT = 2  # lines of a cell above and below
+ENDS = 3  # calls that are shown of many, the outermost and the innermost
 _NAME = re.compile(r"^([A-Za-z_][\w.]*)(?=:|$)", re.MULTILINE)  # of the error, in what Python says of it
 _GREEN, _RED = "\x1b[32m{}\x1b[39m", "\x1b[31m{}\x1b[39m"
 
@@ -54,7 +55,11 @@ def _of_threads(
 
 
 def install(shell: InteractiveShell, then: Callable[[BaseException, TracebackType], None]) -> None:
-    """Use the short traceback for every error of a cell; `then` looks at it."""
+    """Use the short traceback for every error of a cell; `then` looks at it.
+
+    An error is one of the cell, too, if it was only shown: that of a `__repr__`, of a script under `%run`.
+    """
+    shown_last: list[BaseException] = []
 
     def _show(
         shell: InteractiveShell,
@@ -64,24 +69,38 @@ def install(shell: InteractiveShell, then: Callable[[BaseException, TracebackTyp
         tb_offset: int | None = None,
     ) -> list[str]:
         lines = short(kind, error, trace)
-        shell._showtraceback(kind, error, lines)
+        streams.restore()
+        shown_last.append(error)
+        shell._showtraceback(kind, spoken(error), lines)
         then(error, trace)
         return lines
 
+    def _end(result: Any) -> None:
+        """Let ipykernel tell the error of a cell, whatever it is."""
+        if result.error_before_exec is None and (
+            error := result.error_in_exec or next(iter(shown_last), None)
+        ):
+            result.error_in_exec = spoken(error)
+        shown_last.clear()
+
     shell.set_custom_exc((BaseException,), _show)
     threading.excepthook = _of_threads(threading.excepthook)
-    shell.InteractiveTB.set_mode("Minimal")  # IPython formats each error once more, for its history
+    shell.events.register("pre_run_cell", lambda info: shown_last.clear())
+    shell.events.register("post_run_cell", _end)
+    shell.InteractiveTB.set_mode("Minimal")
+    # IPython formats each error once more, for a history: what its `__str__` raises, the cell would raise.
+    vars(shell)["_format_exception_for_storage"] = lambda error, *_, **__: {"ename": type(error).__name__}
     shown, run_code = shell.showtraceback, shell.run_code
 
-    def showtraceback(*args: Any, exception_only: bool = False, **options: Any) -> None:
-        """Also of sys.exit in a cell, unless all is well, of which IPython would leave out the line."""
-        kind, error, trace = sys.exc_info()
+    def showtraceback(exc_tuple: Any = None, *args: Any, **options: Any) -> None:
+        """Also of a `__repr__`, and of sys.exit in a cell, unless all is well: IPython leaves out the line."""
+        kind, error, trace = exc_tuple or sys.exc_info()
         if isinstance(error, SystemExit) and not error.code:
             raise _Ended
-        if exception_only and kind is not None and error is not None and trace is not None:
+        if kind is not None and error is not None and trace is not None:
             _show(shell, kind, error, trace)
         else:
-            shown(*args, **options)
+            shown(exc_tuple, *args, **options)
 
     async def run(code: CodeType, result: Any = None, *, async_: bool = False) -> bool:
         try:
@@ -107,27 +126,56 @@ class _Ended(BaseException):
 def short(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> list[str]:
     """The lines of a traceback, coloured as IPython's are."""
     frames = [(frame, line) for frame, line in traceback.walk_tb(trace)]
-    told, skipped = [], 0
-    for frame, line in frames:
+    own = [(frame, line) for frame, line in frames if in_cell(frame) or not of_a_library(frame)]
+    told, skipped, between = [], len(frames) - len(own), len(own) - 2 * ENDS
+    for number, (frame, line) in enumerate(own):
+        if between > 0 and ENDS <= number < ENDS + between:  # of a recursion
+            told += [f"... {between:,} calls in between", ""] if number == ENDS else []
+            continue
         file = frame.f_code.co_filename
         if in_cell(frame):
             cell = "" if cells.name(file) == THE_CELL else f" {cells.name(file)}"
             told += [_GREEN.format(f"Cell{cell}, line {line}"), *around(file, line)]
-        elif of_a_library(frame):
-            skipped += 1
         else:
             told += [_GREEN.format(f"File {file}, line {line}"), *around(file, line)]
     if skipped and not in_cell(frames[-1][0]):
         told.append(f"... {skipped} frames in libraries, the last in {frames[-1][0].f_code.co_name}()")
-    message = in_the_cell(cut("".join(traceback.format_exception_only(kind, error))))
+    message = in_the_cell(cut("".join(_alone(kind, error))))
     if isinstance(error, SyntaxError) and cell_of(f"# {error.filename}\n"):
         told = [_GREEN.format(f"Cell {error.filename}, line {error.lineno}")]
         message = message.split("\n", 1)[1]  # its own first line says the same
     lines = [*told, *_NAME.sub(_RED.format(r"\1"), message, count=1).splitlines()]
     group = getattr(builtins, "BaseExceptionGroup", ())  # since Python 3.11
-    for inner in error.exceptions if isinstance(error, group) else ():  # type: ignore[attr-defined]
+    several = error.exceptions if isinstance(error, group) else ()  # type: ignore[attr-defined]
+    for inner in several[:ENDS]:
         lines += ["", *short(type(inner), inner, inner.__traceback__)]
-    return lines
+    return [*lines, *([f"... {len(several) - ENDS:,} errors more"] if len(several) > ENDS else [])]
+
+
+def _alone(kind: type[BaseException], error: BaseException) -> list[str]:
+    """What Python says of an error, and of the one that it came of; thousands may be before that."""
+    cause, context, hidden = error.__cause__, error.__context__, error.__suppress_context__
+    error.__cause__ = error.__context__ = None  # else Python reads the whole chain
+    try:
+        said = traceback.format_exception_only(kind, error)
+    finally:
+        error.__cause__, error.__context__, error.__suppress_context__ = cause, context, hidden
+    before = cause or (None if hidden else context)
+    if before is not None:
+        said.append(f"\nafter {type(before).__name__}: {spoken(before)}".removesuffix(": ") + "\n")
+    return said
+
+
+def spoken(error: BaseException) -> BaseException:
+    """The error, or one of its name that has what can be told of its message, if that is long or raises."""
+    try:
+        message = str(error)
+        if len(message) <= LONG_MESSAGE:
+            return error
+        message = cut(message)
+    except Exception as failure:
+        message = f"<its __str__ raised {type(failure).__name__}>"
+    return type(type(error).__name__, (Exception,), {})(message)
 
 
 def of_a_library(frame: FrameType) -> bool:

@@ -11,6 +11,7 @@ _NUMBERED = re.compile(r"# (In \[\d+\])\n")
 _CALLS = re.compile(r"ranks? \d+(?:, \d+)*: ")
 LONG_LINE, LONG_MESSAGE = 2_000, 40_000
 """Characters that are told of a line of the user's, and of a message."""
+_NOTE = 50  # as many are added where it is cut: what was is not cut once more
 
 
 def numbered(cell: str, number: int) -> str:
@@ -42,11 +43,11 @@ def cut(message: str) -> str:
     """A message without the middle of what is too long to read."""
     readable = "\n".join(_without_middle(line) for line in message.split("\n"))
     rest = len(readable) - LONG_MESSAGE
-    return f"{readable[:LONG_MESSAGE]}\n... {rest:,} characters more" if rest > 0 else readable
+    return f"{readable[:LONG_MESSAGE]}\n... {rest:,} characters more" if rest > _NOTE else readable
 
 
 def _without_middle(line: str) -> str:
-    if len(line) <= LONG_LINE:
+    if len(line) <= LONG_LINE + _NOTE:
         return line
     half = LONG_LINE // 2
     return f"{line[:half]} ... {len(line) - LONG_LINE:,} characters ... {line[-half:]}"

@@ -12,6 +12,7 @@ from labkit.lab.display import rich, tabs
 from labkit.lab.display.long_output import shortened
 from labkit.lab.display.said import Said, text
 from labkit.rank.protocol import WAITING, State
+from labkit.rank.wording import cut
 from labkit.trace.watched import somebody_watches
 
 FIRST_AFTER = 0.5
@@ -90,7 +91,7 @@ def running(said: tuple[Said, ...], states: tuple[State, ...], seconds: float) -
     for s in said:
         tail = s.words().split("\n")[-LAST_LINES:]
         if tail != [""]:
-            lines.append("\n".join(f"[rank {s.rank}] {line}" for line in tail))
+            lines.append("\n".join(f"[rank {s.rank}] {cut(line)}" for line in tail))
     lines.append(f"-- {seconds:.0f} s --")
     lines += [f"rank {s.rank} {describe(doing[s.rank])}" for s in said if s.rank in doing]
     lines += [RELOADED] if seconds > HINT_AFTER else []

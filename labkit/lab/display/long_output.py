@@ -8,25 +8,63 @@ from pathlib import Path
 from labkit.lab.display.said import Said, text
 
 MAX_LINES, MAX_CHARACTERS = 400, 40_000
-"""What one rank may show of one cell: a notebook that stores more is slow to open."""
+"""What one rank may show of a cell, in each stream and text: a notebook that stores more is slow to open."""
+MAX_DISPLAYS, MAX_RICH = 100, 5_000_000
+"""How many things it may display, and the characters that a picture or a page of HTML may have."""
 
 
 def shortened(said: tuple[Said, ...]) -> tuple[Said, ...]:
-    """The same, with long printed output cut in its middle and a note of where the whole is."""
+    """The same, with long output cut in its middle and a note of where the whole of its text is."""
     if not any(map(_is_long, said)):
         return said
     try:
         file = str(_keep(text(said)))
     except OSError as error:
         file = f"no file ({error})"
-    return tuple(replace(s, stdout=_cut(s.stdout, file)) if _is_long(s) else s for s in said)
+    return tuple(_of_rank(s, file) if _is_long(s) else s for s in said)
+
+
+def _of_rank(said: Said, file: str) -> Said:
+    shown = tuple(_bundle(bundle, file) for bundle in said.displays)
+    if (more := len(shown) - MAX_DISPLAYS) > 0:
+        half, note = MAX_DISPLAYS // 2, f"... {more:,} displays more; their texts are in {file} ..."
+        shown = (*shown[:half], {"text/plain": note}, *shown[-half:])
+    return replace(said, stdout=_cut(said.stdout, file), stderr=_cut(said.stderr, file), displays=shown)
 
 
 def _is_long(said: Said) -> bool:
-    return len(said.stdout) > MAX_CHARACTERS or said.stdout.count("\n") > MAX_LINES
+    parts = (said.stdout, said.stderr, *(bundle.get("text/plain", "") for bundle in said.displays))
+    return (
+        any(map(_too_long, parts))
+        or len(said.displays) > MAX_DISPLAYS
+        or any(map(_too_rich, (data for bundle in said.displays for data in bundle.values())))
+    )
+
+
+def _too_long(printed: str) -> bool:
+    return len(printed) > MAX_CHARACTERS or printed.count("\n") > MAX_LINES
+
+
+def _too_rich(data: object) -> bool:
+    return len(data if isinstance(data, str) else str(data)) > MAX_RICH
+
+
+def _bundle(bundle: dict, file: str) -> dict:
+    """A MIME bundle without what is too large in it, and a text that says so."""
+    kept = {mime: data for mime, data in bundle.items() if not _too_rich(data)}
+    lost = [
+        f"... {len(str(data)):,} characters of {mime} ..."
+        for mime, data in bundle.items()
+        if mime not in kept
+    ]
+    plain = "" if "text/plain" in lost else _cut(kept.pop("text/plain", ""), file)
+    written = "\n".join(filter(None, [plain, *lost]))
+    return {**kept, **({"text/plain": written} if written else {})}
 
 
 def _cut(printed: str, file: str) -> str:
+    if not _too_long(printed):
+        return printed
     lines = printed.splitlines()
     half = MAX_LINES // 2
     first, last = _within(lines[:half]), _within(lines[max(half, len(lines) - half) :])
@@ -43,6 +81,6 @@ def _keep(whole: str) -> Path:
     folder = Path(tempfile.gettempdir(), f"labkit-output-{os.getuid()}")
     folder.mkdir(mode=0o700, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix="cell-", suffix=".txt", dir=folder)  # 0600
-    with open(handle, "w") as file:
+    with open(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
         file.write(whole)
     return Path(name)
