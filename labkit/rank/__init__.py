@@ -11,6 +11,7 @@ state            what this rank does now, seen from another thread
 streams          standard streams, put back after each cell, and messages that can be sent
 settings         what cells set for the process, put back around a check
 values           what notebook and ranks give each other
+children         definitions of cells for processes that are spawned
 native_output    what C and C++ write, and the last words of a rank that ends
 displays         what cells clear, update and draw as widgets
 help             completion and help for what cells have defined

@@ -20,6 +20,7 @@ from ipyparallel.engine.app import IPEngine
 from labkit.rank import (
     awaiting,
     cells,
+    children,
     debugger,
     displays,
     gloo_messages,
@@ -82,6 +83,7 @@ class RankEngine(IPEngine):
         displays.install(self.kernel.shell)
         begin_as_programs_do(leftovers.note)
         values.install()
+        children.install()
         streams.install(self.kernel)
         self.kernel._abort_queues = lambda *args: None  # a failed cell must not swallow the next one
         self.kernel._publish_execute_input = lambda *args: None  # who has sent a cell knows it

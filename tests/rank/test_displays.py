@@ -1,5 +1,7 @@
 """Clears, updates, progress bars and widgets of ranks, over a real kernel."""
 
+from labkit.rank.displays import DEAF
+
 TABLE = """%%px
 class Table:
     def __repr__(self):
@@ -32,7 +34,10 @@ def test_progress_bars_end_at_100_percent(kernel):
 
 def test_widgets_are_text_as_they_are_in_the_end(kernel):
     shown = kernel.run("%%px\nimport ipywidgets\nw = ipywidgets.IntSlider(3)\ndisplay(w)\nw.value = 5")
-    assert [o["data"]["text/plain"] for o in shown] == ["[ranks 0-1] IntSlider(value=5)"]
+    assert [o["data"]["text/plain"] for o in shown] == [f"[ranks 0-1] IntSlider(value=5)\n            {DEAF}"]
+    for made in ("VBox([HBox([Button()])])", "Text('x')"):
+        assert kernel.text(f"%%px\nfrom ipywidgets import *\n{made}").endswith(DEAF)
+    assert DEAF not in kernel.text("%%px\nHBox([Label('x'), FloatProgress(1)])")
 
 
 def test_tables_come_whole_and_in_rank_order(kernel):
