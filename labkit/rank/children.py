@@ -1,8 +1,8 @@
 """What a cell defined, in the processes that it starts: those that are spawned have nothing of the cell.
 
 multiprocessing names a function or class to such a process and leaves it to find it. One of a cell is
-nowhere: a worker of a Pool dies of that, and another takes its place, for ever. So it goes along, with what it
-uses, and is defined there under its name. A process that is forked has it, and is sent the name alone.
+nowhere: a worker of a Pool dies of that, and another takes its place, for ever. So it goes along, with what
+it uses, and is defined there under its name. A process that is forked has it, and is sent the name alone.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ _defined: dict[str, bytes] = {}
 
 def install() -> None:
     """Let what multiprocessing sends from here on have its definitions, and a Pool whose workers die end."""
-    reduction.ForkingPickler.reducer_override = _reduced  # type: ignore[attr-defined]
+    reduction.ForkingPickler.reducer_override = _reduced  # type: ignore[attr-defined,method-assign]
     begin, exited = Pool.__init__, getattr(Pool, "_join_exited_workers", None)
     pools: WeakValueDictionary[int, Any] = WeakValueDictionary()
     died: Counter[int] = Counter()
@@ -56,7 +56,7 @@ def _end(pool: Any, count: int, code: int) -> None:
     error = LabError("a Pool of processes", found, fix)
     for job in list(pool._cache.values()):
         if isinstance(job, IMapIterator):
-            job._set(job._index, (False, error))  # type: ignore[attr-defined]
+            job._set(job._index, (False, error))  # type: ignore[attr-defined,method-assign]
         while not isinstance(job, IMapIterator) and not job.ready():
             job._set(0, (False, error))
 

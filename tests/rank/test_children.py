@@ -35,7 +35,8 @@ class Data(torch.utils.data.Dataset):
     def __len__(self): return 2
     def __getitem__(self, i): return torch.tensor([i + base])
 def loaded(context):
-    return [b.item() for b in torch.utils.data.DataLoader(Data(), num_workers=1, multiprocessing_context=context)]
+    loader = torch.utils.data.DataLoader
+    return [b.item() for b in loader(Data(), num_workers=1, multiprocessing_context=context)]
 """
 POOL = "with mp.get_context('{}').Pool(2{}) as p: print({})"
 EXECUTOR = "with ProcessPoolExecutor(2, mp_context=mp.get_context('{}'){}) as p: print({})"
