@@ -93,7 +93,7 @@ def install(shell: InteractiveShell, then: Callable[[BaseException, TracebackTyp
     shown, run_code = shell.showtraceback, shell.run_code
 
     def showtraceback(exc_tuple: Any = None, *args: Any, **options: Any) -> None:
-        """Also of a `__repr__`, and of sys.exit in a cell, unless all is well: IPython leaves out the line."""
+        """Also of a `__repr__`, and of sys.exit unless all is well, of which IPython leaves out the line."""
         kind, error, trace = exc_tuple or sys.exc_info()
         if isinstance(error, SystemExit) and not error.code:
             raise _Ended
