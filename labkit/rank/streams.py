@@ -9,6 +9,7 @@ import json
 import os
 import sys
 from contextlib import suppress
+from functools import cached_property
 from math import isfinite
 from typing import Any
 
@@ -47,14 +48,18 @@ def restore() -> None:
     """Make all streams those of the start. What is left in one that took their place is not ours to flush."""
     for name, stream in _streams.items():
         setattr(sys, name, stream)
-        for method in [
-            name for name in getattr(stream, "__dict__", {}) if callable(getattr(type(stream), name, None))
-        ]:
-            delattr(stream, method)  # which a cell has put over that of the class
+        for part in [part for part in getattr(stream, "__dict__", {}) if _of_class(type(stream), part)]:
+            delattr(stream, part)  # which a cell has put over that of the class, or closed
     sys.setrecursionlimit(max(_CALLS, sys.getrecursionlimit()))  # as deep as a kernel itself has to call
     for file, copy in _files.items():
         if not _is_one(file, copy):
             os.dup2(copy, file)
+
+
+def _of_class(kind: type, part: str) -> bool:
+    """Whether it is a method, or made when it is first asked for."""
+    whole = getattr(kind, part, None)
+    return callable(whole) or isinstance(whole, cached_property)
 
 
 def _is_one(file: int, copy: int) -> bool:

@@ -66,6 +66,7 @@ STREAMS = {  # what a cell does to a stream, and what is told of it
     BROKEN: "",
     f"{BROKEN}1 / 0": "ranks 0-1: ZeroDivisionError: division by zero (line 8: 1 / 0)",
     "sys.stdout = 'text'": "",
+    "sys.stdout = io.TextIOWrapper(sys.stdout.buffer); sys.stdout.close()": "",
     "sys.stdout.flush = sys.stdout.write = None": "",
     "os.close(0)": "",
     "_ = os.dup2(os.open(os.devnull, os.O_WRONLY), 1)": "",
