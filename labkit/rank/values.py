@@ -17,7 +17,6 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 import cloudpickle
-from ipyparallel.engine import datapub, kernel
 from ipyparallel.serialize import serialize_object, unpack_apply_message
 from ipyparallel.serialize.canning import CannedObject
 
@@ -60,6 +59,7 @@ class Value(CannedObject):
 
 def install() -> None:
     """Send what cells have this way, on a rank from now on; a Lost that it gets goes back as the answer."""
+    from ipyparallel.engine import datapub, kernel  # which a notebook has no use for
     from torch.distributed import get_rank
 
     def sent(value: Any, **thresholds: int) -> list[Any]:

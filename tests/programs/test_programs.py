@@ -28,7 +28,7 @@ QUICK = (
 )  # fmt: skip
 """As cells in `make test`, the others by `make test-all`."""
 
-TO_COME = ("loader_spawn", "loader_forkserver", "spawned_world")
+TO_COME = ("spawned_world",)
 
 NOT_AS_A_CELL: dict[str, str] = {}
 """What labkit says instead of running a program."""
