@@ -90,12 +90,12 @@ def install(shell: InteractiveShell, then: Callable[[BaseException, TracebackTyp
     shell.InteractiveTB.set_mode("Minimal")
     # IPython formats each error once more, for a history: what its `__str__` raises, the cell would raise.
     vars(shell)["_format_exception_for_storage"] = lambda error, *_, **__: {"ename": type(error).__name__}
-    shown, run_code = shell.showtraceback, shell.run_code
+    shown, run_code, runs = shell.showtraceback, shell.run_code, 0
 
     def showtraceback(exc_tuple: Any = None, *args: Any, **options: Any) -> None:
         """Also of a `__repr__`, and of sys.exit unless all is well, of which IPython leaves out the line."""
         kind, error, trace = exc_tuple or sys.exc_info()
-        if isinstance(error, SystemExit) and not error.code:
+        if runs and isinstance(error, SystemExit) and not error.code:  # a call has nobody to catch the other
             raise _Ended
         if kind is not None and error is not None and trace is not None:
             _show(shell, kind, error, trace)
@@ -103,12 +103,16 @@ def install(shell: InteractiveShell, then: Callable[[BaseException, TracebackTyp
             shown(exc_tuple, *args, **options)
 
     async def run(code: CodeType, result: Any = None, *, async_: bool = False) -> bool:
+        nonlocal runs
+        runs += 1
         try:
             failed = await run_code(code, result, async_=async_)
         except _Ended:
             if result is not None:
                 result.error_in_exec = None
             return True  # what stands below is not run
+        finally:
+            runs -= 1
         if result is not None and isinstance(error := result.error_in_exec, bdb.BdbQuit):
             trace = error.__traceback__  # IPython says nothing of a debugger that was quit
             result.error_in_exec = KeyboardInterrupt().with_traceback(trace)

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 import torch
+from ipyparallel.error import RemoteError
 
 from labkit import LabError
 from labkit.exercises.catalogue import exercise_named
@@ -205,6 +206,13 @@ def test_values_of_a_notebooks_classes_reach_the_ranks(two, notebook):
     assert two[:].map_sync(of_a_cell("lambda it: it.a"), [names["Mine"](n) for n in range(5)]) == list(
         range(5)
     )
+
+
+@pytest.mark.parametrize("code", ["", "3", "'no'"])
+def test_a_call_that_leaves_comes_back(two, code):
+    with pytest.raises(RemoteError, match="SystemExit"):
+        two[0].apply_sync(of_a_cell(f"lambda: __import__('sys').exit({code})"))
+    assert two[:]["rank"] == [0, 1]
 
 
 @pytest.mark.parametrize("way", ["set", "push", "apply", "closure", "map"])
