@@ -42,8 +42,8 @@ def answer(name: str, *arguments: Any) -> Any:
 def clean() -> None:
     """Forget what cells defined, and what was set by them or for them, and seed again: as after a start.
 
-    That is the namespace, tasks, settings of torch, torchrun's environment, a recording, a slow network, and pdb
-    after errors.
+    That is the namespace, tasks, settings of torch, torchrun's environment, a recording, a slow network, and
+    pdb after errors.
     """
     recording.off()
     awaiting.forget()
