@@ -65,6 +65,7 @@ PAGES = (
     "cluster/slurm/README.md",
     "cluster/ssh/README.md",
     "labkit/README.md",
+    "tests/faults/BELOW.md",
     "tests/faults/FAULTS.md",
     "tests/faults/PROGRAMS.md",
 )

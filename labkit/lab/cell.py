@@ -123,7 +123,20 @@ def states(lab: Reachable, said: tuple[Said, ...]) -> tuple[State, ...]:
     """What every rank of the lab does now, about a cell in which the ranks have said that much."""
     told = remote.ask_states(lab, [s.rank for s in said if not s.done])
     by_rank = {s.rank: s for s in said}
-    return tuple(told.get(r.rank) or _state(r.rank, by_rank.get(r.rank)) for r in lab.ranks)
+    known = {rank: _with_holders(lab, state) if state.below else state for rank, state in told.items()}
+    return tuple(known.get(r.rank) or _state(r.rank, by_rank.get(r.rank)) for r in lab.ranks)
+
+
+def _with_holders(lab: Reachable, state: State) -> State:
+    """A state that names ranks in place of processes, where none of them may still do its part."""
+    host = next(r.host for r in lab.ranks if r.rank == state.rank)
+    by_pid = {r.pid: r.rank for r in lab.ranks if r.host == host}
+    holders = {by_pid.get(pid) for pid in state.below.holders}
+    others = sorted(rank for rank in holders if rank not in (None, state.rank))
+    asked = remote.ask_states(lab, others)  # they may have ended the cell, and left a thread that goes on
+    if None in holders or len(asked) < len(others) or any(s.acts for s in asked.values()):
+        return replace(state, below=None)
+    return replace(state, below=replace(state.below, peers=tuple(others))) if others else state
 
 
 def _state(rank: int, said: Said | None) -> State:
@@ -158,8 +171,12 @@ def _bring_back(lab: Reachable, result: AsyncResult, stuck: tuple[int, ...]) -> 
 
 
 def _out_of_reach(lab: Reachable, left: list[int]) -> tuple[State, ...]:
-    """Their states if all of these ranks wait in a backend that hears no interrupt, else nothing."""
-    if any(lab.ranks[rank].backend == "mpi" for rank in left):
-        return ()
+    """Their states if all of these ranks wait in C code that hears no interrupt, else nothing."""
     told = tuple(remote.ask_states(lab, left, remote.AGAIN).values())
-    return told if all(state.doing == WAITING for state in told) else ()
+    return told if all(_is_deaf(state, lab) for state in told) else ()
+
+
+def _is_deaf(state: State, lab: Reachable) -> bool:
+    if state.doing == WAITING:
+        return lab.ranks[state.rank].backend != "mpi"
+    return state.below is not None and state.below.deaf

@@ -28,6 +28,10 @@ PATIENCE = 1.0
 """Seconds for which nothing must have moved before a verdict."""
 STALLED = 5.0
 """Seconds for which ranks of one machine must have waited for one another, and all rested, before another."""
+BELOW, BELOW_ELSEWHERE = 5.0, 15.0
+"""Seconds for which a call below what labkit watches must not have come back: on one machine, on several."""
+BLOCKED = "blocked"
+"""What a rank does that is in such a call."""
 
 
 @dataclass(frozen=True)
@@ -67,24 +71,80 @@ class Watch:
 
     def __init__(self, patience: float = PATIENCE, stalled: float = STALLED, one_machine: bool = True):
         self._patience, self._stalled = patience, stalled if one_machine else inf
+        self._one_machine = one_machine
         self._seen: tuple = ()
         self._since = 0.0
 
     def look(self, states: Sequence[State], now: float) -> Diagnosis | None:
         """A diagnosis if no rank computes and every waiting rank has been stuck long enough."""
+        states = [self._blocked(s) for s in states]
         held, waiting = stuck(states), [s for s in states if s.doing == WAITING]
         resting = bool(waiting) and all(s.rests for s in waiting)
         seen = tuple(replace(s, place="") for s in states)
         if (
-            not (held or resting)
+            not (held or resting or any(s.doing == BLOCKED for s in states))
             or any(s.doing in (COMPUTING, STOPPED) for s in states)
             or seen != self._seen
         ):
             self._seen, self._since = seen, now
             return None
+        if any(s.doing == BLOCKED for s in states):
+            return below(states) if now - self._since >= self._patience else None
         if held:
             return diagnose(states) if now - self._since >= self._patience else None
         return _stalled(waiting) if now - self._since >= self._stalled else None
+
+    def _blocked(self, s: State) -> State:
+        """A rank that does not compute, though labkit cannot see for what it waits; others unchanged."""
+        if s.doing != COMPUTING or s.below is None:
+            return s
+        if self._one_machine:
+            enough = s.below.seconds >= BELOW
+        else:  # where much may be on its way, and processes of other hosts are not to be seen
+            enough = s.below.sure and s.below.seconds >= BELOW_ELSEWHERE
+        return replace(s, doing=BLOCKED) if enough else s
+
+
+def below(states: Sequence[State]) -> Diagnosis | None:
+    """Why ranks of which some are blocked below what labkit watches do not go on; None if they may."""
+    by_rank = {s.rank: s for s in states}
+    blocked = [_for_at_least(s, states) for s in states if s.doing == BLOCKED]
+    if any(_has_all(s, by_rank) for s in blocked):
+        return None
+    held = stuck(states)  # for which a rank that is blocked does nothing
+    if len(held) < sum(s.doing == WAITING for s in states):
+        return None
+    sure = all(s.below.sure for s in blocked)
+    found = [
+        f"{ranks(who)} {what}"
+        for doing, what in (
+            (RAISED, "raised an error"),
+            (FINISHED, "finished the cell"),
+            (ABSENT, "not in this cell (--targets)"),
+        )
+        if (who := [s.rank for s in states if s.doing == doing])
+    ]
+    wait = f"{ranks(s.rank for s in blocked)} {'waits' if len(blocked) == 1 else 'wait'}"
+    head = "deadlock: nobody can end it" if sure else f"{wait} below what labkit sees, and nothing moves"
+    stuck_ones = sorted([*held, *blocked], key=lambda s: s.rank)
+    lines = [": ".join(filter(None, [head, ", ".join(found)])), *_waits(stuck_ones)]
+    return Diagnosis(tuple(s.rank for s in stuck_ones), "\n".join(lines))
+
+
+def _for_at_least(s: State, states: Sequence[State]) -> State:
+    """A rank with the seconds for which all have been blocked that are in its place: these read alike."""
+    alike = [
+        t.below for t in states if t.doing == BLOCKED and (t.place, t.below.call) == (s.place, s.below.call)
+    ]
+    return replace(s, below=replace(s.below, seconds=min(one.seconds for one in alike)))
+
+
+def _has_all(s: State, by_rank: dict[int, State]) -> bool:
+    """Whether all have called the collective that a rank is blocked in, so that it may be on its way."""
+    peers = (by_rank.get(p) for p in s.below.peers or by_rank)
+    return s.below.collective and all(
+        p is not None and p.doing == BLOCKED and p.below.call == s.below.call for p in peers
+    )
 
 
 def _stalled(waiting: Sequence[State]) -> Diagnosis:
@@ -162,10 +222,11 @@ def _what_differs(held: Sequence[State], by_rank: dict[int, State]) -> str:
 def _waits(held: Sequence[State]) -> list[str]:
     """ "ranks 0-1 in all_reduce number 3, line 7: ...", ranks in the same place together."""
     places: dict[str, list[int]] = {}
-    calls = [s for s in held if s.verb != AWAIT]
+    calls = [s for s in held if s.verb != AWAIT and s.doing != BLOCKED]
     groups, roots = (len({getattr(s, name) for s in calls}) > 1 for name in ("group", "root"))
     for s in sorted(held, key=lambda s: s.rank):
         group = f" on group {s.group!r}" if groups and s.group else ""
         root = f" with root {s.root}" if roots and s.root is not None else ""
-        places.setdefault(f"{s.what()}{root}{group}, {s.place or 'no line of the cell'}", []).append(s.rank)
+        what = s.below.what() if s.doing == BLOCKED else s.what()
+        places.setdefault(f"{what}{root}{group}, {s.place or 'no line of the cell'}", []).append(s.rank)
     return [f"{ranks(who)} in {place}" for place, who in places.items()]

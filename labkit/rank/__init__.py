@@ -12,6 +12,8 @@ streams          standard streams, put back after each cell, and messages that c
 settings         what cells set for the process, put back around a check
 values           what notebook and ranks give each other
 children         definitions of cells for processes that are spawned
+below            a call from which the main thread does not come back, below what is watched
+kernel_waits     what this process waits for in the kernel, and whoever could end that
 native_output    what C and C++ write, and the last words of a rank that ends
 displays         what cells clear, update and draw as widgets
 help             completion and help for what cells have defined

@@ -19,6 +19,7 @@ from ipyparallel.engine.app import IPEngine
 
 from labkit.rank import (
     awaiting,
+    below,
     cells,
     children,
     debugger,
@@ -89,6 +90,7 @@ class RankEngine(IPEngine):
         self.kernel._publish_execute_input = lambda *args: None  # who has sent a cell knows it
         self.kernel.shell.ask_exit = self._leave_the_cell
         debugger.install(self.kernel)
+        below.install()
         self.kernel.control_handlers["labkit_state_request"] = self._tell_state
         self.kernel.control_handlers["labkit_history_request"] = self._tell_history
         self.kernel.control_handlers["labkit_interrupt_request"] = self._interrupt

@@ -35,6 +35,35 @@ class Stop:
 
 
 @dataclass(frozen=True)
+class Below:
+    """A `call` below all that labkit watches, in which a rank has been for so long, and computes nothing.
+
+    `peers` are those that could end it, empty if any may. Of a `collective` one all must call the same.
+    `wants` is what it waits for in the kernel, in words, `holders` the processes that have that. It is `sure`
+    if nobody outside of the lab can end it, and `deaf` if it hears no interrupt.
+    """
+
+    call: str
+    seconds: float
+    peers: tuple[int, ...] = ()
+    collective: bool = False
+    sure: bool = False
+    deaf: bool = False
+    wants: str = ""
+    holders: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> "Below":
+        """The same again from what `asdict` made of it, after a journey as JSON."""
+        return cls(**{**told, "peers": tuple(told["peers"]), "holders": tuple(told["holders"])})
+
+    def what(self) -> str:
+        """The call in words: "Win.Fence for 6 s", "s.recv for 6 s, for data of rank 1"."""
+        of = f" of {ranks(self.peers)}" if self.holders and self.peers else ""
+        return f"{self.call} for {self.seconds:.0f} s" + (f", for {self.wants}{of}" if self.wants else "")
+
+
+@dataclass(frozen=True)
 class Totals:
     """What a rank has called so far: between two cells it is even over all ranks.
 
@@ -80,13 +109,16 @@ class State:
     rests: bool = field(default=False, compare=False)  # it waits, and uses next to none of a core meanwhile
     memory: int = field(default=0, compare=False)  # resident bytes; 0 if not told
     stop: Stop | None = None  # of a rank that has stopped
+    below: Below | None = field(default=None, compare=False)  # of one that computes, as far as labkit knows
+    acts: bool = field(default=False, compare=False)  # a thread that cells have begun does something
     totals: Totals = field(default=Totals(), compare=False)
 
     @classmethod
     def of(cls, told: Mapping[str, Any]) -> "State":
         """The same again from what `asdict` made of it, after a journey as JSON."""
         stop = Stop(**told["stop"]) if told["stop"] else None
-        return cls(**{**told, "stop": stop, "totals": Totals.of(told["totals"])})
+        below = Below.of(told["below"]) if told["below"] else None
+        return cls(**{**told, "stop": stop, "below": below, "totals": Totals.of(told["totals"])})
 
     def is_point_to_point(self) -> bool:
         return self.verb in SENDS + RECEIVES

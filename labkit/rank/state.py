@@ -17,9 +17,9 @@ import torch
 from labkit import mpi
 from labkit.mpi import torch_internals
 from labkit.mpi.messages import slow_link
-from labkit.rank import awaiting, cells, gloo_works, leftovers
+from labkit.rank import awaiting, below, cells, gloo_works, kernel_waits, leftovers
 from labkit.rank.cells import in_cell
-from labkit.rank.protocol import AWAIT, COMPUTING, WAITING, State
+from labkit.rank.protocol import AWAIT, COMPUTING, WAITING, Below, State
 
 _MAIN = threading.main_thread().ident
 _LOOK = 0.1
@@ -32,11 +32,15 @@ def state(rank: int) -> State:
     memory = psutil.Process().memory_info().rss
     with _main_thread_held():
         rests = _load.rests()
-        waiting, place = _look(rests)
-    doing: dict[str, Any] = {"doing": WAITING, **waiting} if waiting else {"doing": COMPUTING}
+        waiting, place, deeper = _look(rests)
+    doing: dict[str, Any] = (
+        {"doing": WAITING, **waiting} if waiting else {"doing": COMPUTING, "below": deeper}
+    )
     if waiting and rests:  # unless it is a GPU that works, or a message that is held back until it is due
         doing["rests"] = not torch.cuda.is_initialized() and slow_link.link is None
-    return State(rank, place=place, memory=memory, totals=leftovers.totals(), **doing)
+    return State(
+        rank, place=place, memory=memory, totals=leftovers.totals(), acts=kernel_waits.threads_act(), **doing
+    )
 
 
 def runs_a_cell() -> bool:
@@ -61,18 +65,19 @@ def _main_thread_held() -> Iterator[None]:
         sys.setswitchinterval(before)
 
 
-def _look(rests: bool) -> tuple[dict[str, Any] | None, str]:
+def _look(rests: bool) -> tuple[dict[str, Any] | None, str, Below | None]:
     """For what the main thread waits, and the place in the cell. No frame outlives this."""
     frames = stack(sys._current_frames().get(_MAIN))
     cell = next((f for f in frames if in_cell(f)), None)
     inner = frames[: frames.index(cell)] if cell else []
     waiting = _waiting_in_mpi() or _waiting_in_c10d(inner) or _waiting_in_gloo()
     waiting = waiting or (_waiting_in_ddp(inner) if rests else None)
+    deeper = None if waiting else below.look(frames, cell, rests)
     if cell is None and (awaited := awaiting.awaits()):
         cell, woken_by = awaited
         if woken_by != {"thread"}:  # else a thread may wait, for whose end the cell waits
             waiting = None if woken_by else {"verb": AWAIT}
-    return waiting, cells.place(cell.f_code.co_filename, cell.f_lineno) if cell else ""
+    return waiting, cells.place(cell.f_code.co_filename, cell.f_lineno) if cell else "", deeper
 
 
 def stack(frame: FrameType | None) -> list[FrameType]:

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from labkit.lab.diagnosis import (
     ABSENT,
     AWAIT,
+    BELOW,
+    BELOW_ELSEWHERE,
     COMPUTING,
     FINISHED,
     RAISED,
@@ -18,6 +20,7 @@ from labkit.lab.diagnosis import (
     diagnose,
     stuck,
 )
+from labkit.rank.protocol import STOPPED, Below
 
 
 def computing(rank):
@@ -197,6 +200,81 @@ def test_ranks_that_meet_and_yet_never_move_are_told_if_all_rest():
     watch = Watch(stalled=0.0)
     assert watch.look(finished_one, now=0.0) is None
     assert "nothing moves" in watch.look(finished_one, now=1.0).sentence
+
+
+def blocked(rank, call="Win.Fence", seconds=BELOW + 1, **what):
+    what = {"collective": True, "sure": True, "deaf": True, **what}
+    return State(rank, COMPUTING, place=f"line 4: {call}", below=Below(call, seconds, **what))
+
+
+OF_A_LOCK = {"collective": False, "sure": False, "deaf": False}
+MAY_END = {
+    "not for long": [blocked(0, seconds=BELOW - 1), finished(1)],
+    "another computes": [blocked(0), computing(1)],
+    "another has just begun its call": [blocked(0), blocked(1, "lock.acquire", 1.0, **OF_A_LOCK)],
+    "another has stopped in a debugger": [blocked(0), State(1, STOPPED)],
+    "all are in the same collective": [blocked(0), blocked(1)],
+    "all who have the window are": [blocked(0, peers=(0, 1)), blocked(1, peers=(0, 1)), finished(2)],
+    "it needs nobody else": [blocked(0, "Comm.Spawn", peers=(0,)), finished(1)],
+    "others are in a collective of their own": [
+        blocked(0),
+        *(replace(collective(r), peers=(1, 2)) for r in (1, 2)),
+    ],
+}
+NEVER_ENDS = {
+    "one is missing": (
+        [blocked(0), finished(1)],
+        (0,),
+        "deadlock: nobody can end it: rank 1 finished the cell\nrank 0 in Win.Fence for 6 s, line 4: Win",
+    ),
+    "one is missing of those who have the window": (
+        [blocked(0, peers=(0, 1)), finished(1), blocked(2, "lock.acquire", **OF_A_LOCK)],
+        (0, 2),
+        "ranks 0, 2 wait below what labkit sees, and nothing moves: rank 1 finished the cell",
+    ),
+    "different collectives": ([blocked(0), blocked(1, "Win.Free")], (0, 1), "deadlock: nobody can end it\n"),
+    "a collective that is watched": (
+        [collective(0, 2), blocked(1)],
+        (0, 1),
+        "deadlock: nobody can end it\nrank 0 in all_reduce number 1, line 3: all_reduce\nrank 1 in Win.Fence",
+    ),
+    "one raised": ([State(0, RAISED), blocked(1)], (1,), "nobody can end it: rank 0 raised an error"),
+    "each in a lock": (
+        [blocked(rank, "gate.wait", 6.4 + rank, wants="a lock of its own", **OF_A_LOCK) for rank in (0, 1)],
+        (0, 1),
+        "ranks 0-1 wait below what labkit sees, and nothing moves\n"
+        "ranks 0-1 in gate.wait for 6 s, for a lock of its own, line 4",
+    ),
+    "a lock that another has": (
+        [blocked(0, "flock", wants="a file lock", holders=(7,), peers=(1,), **OF_A_LOCK), finished(1)],
+        (0,),
+        "rank 0 in flock for 6 s, for a file lock of rank 1, line 4",
+    ),
+}
+
+
+@pytest.mark.parametrize("states", MAY_END.values(), ids=MAY_END)
+def test_a_call_below_that_may_end_is_not_told(states):
+    watch = Watch(patience=1.0)
+    assert all(watch.look(states, now=float(t)) is None for t in range(4))
+
+
+@pytest.mark.parametrize("states, who, why", NEVER_ENDS.values(), ids=NEVER_ENDS)
+def test_a_call_below_that_never_ends_is_told(states, who, why):
+    watch = Watch(patience=1.0)
+    assert watch.look(states, now=0.0) is None and watch.look(states, now=0.9) is None
+    diagnosis = watch.look(states, now=1.0)
+    assert diagnosis.stuck == who and why in diagnosis.sentence
+
+
+def test_between_hosts_only_what_is_sure_is_told_and_later():
+    def told(*states):
+        watch = Watch(patience=0.0, one_machine=False)
+        return watch.look(states, now=0.0) or watch.look(states, now=1.0)
+
+    assert told(blocked(0, seconds=BELOW_ELSEWHERE), finished(1))
+    assert not told(blocked(0, seconds=BELOW_ELSEWHERE - 1), finished(1))
+    assert not told(blocked(0, seconds=BELOW_ELSEWHERE, sure=False), finished(1))
 
 
 @st.composite

@@ -11,7 +11,7 @@ from IPython.display import DisplayHandle, clear_output, display
 from labkit.lab.display import rich, tabs
 from labkit.lab.display.long_output import shortened
 from labkit.lab.display.said import Said, text
-from labkit.rank.protocol import WAITING, State
+from labkit.rank.protocol import COMPUTING, WAITING, State
 from labkit.rank.wording import cut
 from labkit.trace.watched import somebody_watches
 
@@ -101,4 +101,6 @@ def running(said: tuple[Said, ...], states: tuple[State, ...], seconds: float) -
 def describe(state: State) -> str:
     """ "waits in recv from rank 1, line 3: ..." and the like."""
     what = f"waits in {state.what()}" if state.doing == WAITING else state.doing
+    if state.doing == COMPUTING and state.below is not None:
+        what = f"is in {state.below.what()}"
     return f"{what}, {state.place}" if state.place else what
