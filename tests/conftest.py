@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.conversation import session  # noqa: F401, a fixture
-from tests.environments import other_mpi, other_python  # noqa: F401, fixtures
+from tests.environments import newest_torch, other_mpi, other_python  # noqa: F401, fixtures
 from tests.kernel import kernel  # noqa: F401, a fixture
 
 os.environ.setdefault("LABKIT_SPARE", "0")  # tests that want spare ranks say so; others need the cores

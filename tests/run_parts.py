@@ -32,7 +32,9 @@ from labkit.launch import living
 ROOT = Path(__file__).resolve().parent.parent
 
 # Tests with one of these markers are left to a part of their own.
-ELSEWHERE = ("timed", "slow", "hosts", "slurm", "browser", "othermpi", "pythons", "docs", "nightly", "gpu")
+ELSEWHERE = (
+    "timed", "slow", "hosts", "slurm", "browser", "othermpi", "pythons", "torches", "docs", "nightly", "gpu",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -154,6 +156,7 @@ PARTS: dict[str, tuple[Stage, ...]] = {
             (
                 Part("random histories", 25, pytest(FUZZ, "-s", "-m", "slow and not nightly")),
                 PLAIN_LESSONS[0],
+                Part("torches", 40, (*marked("torches"), "-rs")),
             ),
             (
                 Part("hosts", 30, marked("hosts")),
@@ -180,7 +183,8 @@ PARTS: dict[str, tuple[Stage, ...]] = {
     ),
     "arithmetic": in_turn(ANOTHER_PROCESSOR, *OTHER_ARITHMETICS),
     "nightly": in_turn(
-        Part("soaks", 60, pytest("tests", NO_FUZZ, "-s", "-m", "nightly")),
+        Part("soaks", 60, pytest("tests", NO_FUZZ, "--ignore=tests/torches", "-s", "-m", "nightly")),
+        Part("newest PyTorch, all lessons", 60, pytest("tests/torches", "-rs", "-m", "nightly")),
         Part("fuzz", 75, pytest(FUZZ, "-s", "-m", "nightly")),
         *(replace(NOTEBOOKS, name=f"notebooks, time {n} of 20") for n in range(1, 21)),
         *OTHER_ARITHMETICS,
