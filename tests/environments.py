@@ -104,7 +104,7 @@ def newest_torch(tmp_path_factory) -> Iterator[Path]:
     there = ("--python", python, "install")
     if TORCH_INDEX:
         pip(sys.executable, *there, "--no-deps", *TORCH_INDEX, f"torch=={newest}")
-    pip(sys.executable, *there, f"torch=={newest.partition('+')[0]}")
+    pip(sys.executable, *there, "--no-compile", f"torch=={newest.partition('+')[0]}")
     pip(sys.executable, *there, *WITHIN, "--no-deps", mpi)
     pip(sys.executable, *there, "--no-deps", "--editable", ROOT)
     yield python
