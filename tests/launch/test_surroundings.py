@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from labkit import LabError, launch
-from labkit.launch import engines, find_mpi
+from labkit.launch import find_mpi, runtime
 from labkit.launch.engines import Engines
 
 START = "from labkit import launch; from labkit.lab.lab import Lab; Lab(launch.plan(1))"
@@ -31,7 +31,7 @@ def test_ranks_of_this_machine_start_here_whatever_the_environment_claims(claim)
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
-    monkeypatch.setattr(engines, "RUNTIME", tmp_path / "file" / "labkit")
+    monkeypatch.setattr(runtime, "RUNTIME", tmp_path / "file" / "labkit")
     with pytest.raises(LabError, match="the system says: (?s:.*)JUPYTER_RUNTIME_DIR"):
         Engines.prepare(launch.plan(1), "1 1.0")
 
