@@ -80,10 +80,8 @@ def lessons(alone: bool) -> Part:
 
 # What is stored must not depend on the processor, or on how many cores shared a sum.
 PLAIN = {"ATEN_CPU_CAPABILITY": "default", "ONEDNN_MAX_CPU_ISA": "SSE41", "MKL_CBWR": "COMPATIBLE"}
-PLAIN_LESSONS = [
-    replace(part, name=f"{part.name}, another processor", environment=SERVER | PLAIN)
-    for part in map(lessons, (False, True))
-]
+# In CI those lessons that bear others beside them; `make nightly` and `arithmetic` run all.
+PLAIN_LESSONS = replace(lessons(False), name="lessons, another processor", environment=SERVER | PLAIN)
 ANOTHER_PROCESSOR = replace(NOTEBOOKS, name="another processor", minutes=25, environment=SERVER | PLAIN)
 # These run one after the other: a lab that belongs to the process would keep the first arithmetic.
 PERTURBED = {"PYTHONPATH": str(ROOT / "tests" / "notebooks" / "perturbed")}
@@ -106,15 +104,19 @@ LINT = (
     Part("layers", 3, ("-c", "from importlinter.cli import lint_imports_command as lint; lint()")),
 )
 
-# Random histories of a lab: five minutes of them among the slow, an hour by night.
+# Random histories of a lab: three minutes of them among the slow, an hour by night.
 FUZZ = "tests/faults/test_fuzz.py"
 NO_FUZZ = f"--ignore={FUZZ}"
 
 # What takes long: what compares no measured times, labs that are harmed, answers, the backend, and lessons.
 ANSWERS = ("tests/exercises", "tests/algorithms")
-ELSEWHERE_SLOW = (f"--ignore={path}" for path in (*ANSWERS, "tests/faults", "tests/mpi", "tests/notebooks"))
+CLASS = ("tests/cluster", "tests/commands")
+OTHER_PARTS = (*ANSWERS, *CLASS, "tests/faults", "tests/mpi", "tests/notebooks", "tests/programs")
+ELSEWHERE_SLOW = (f"--ignore={path}" for path in OTHER_PARTS)
 NOT_TIMED = "slow and not timed and not nightly"
 SLOW = Part("slow", 40, pytest("tests", *ELSEWHERE_SLOW, "-m", NOT_TIMED))
+SLOW_PROGRAMS = Part("slow programs", 20, pytest("tests/programs", "-m", NOT_TIMED))
+SLOW_CLASS = Part("slow class", 25, pytest(*CLASS, "-m", NOT_TIMED))
 SLOW_FAULTS = Part("slow faults", 20, pytest("tests/faults", NO_FUZZ, "-m", NOT_TIMED))
 SLOW_ANSWERS = Part("slow answers", 35, pytest(*ANSWERS, "-m", NOT_TIMED))
 SLOW_MPI = Part("slow mpi", 20, pytest("tests/mpi", "-m", NOT_TIMED))
@@ -149,13 +151,13 @@ PARTS: dict[str, tuple[Stage, ...]] = {
         *in_turn(TIMED, lessons(alone=True)),
     ),
     "test-all": (
-        ((SLOW,), (SLOW_ANSWERS, DOCS), (SLOW_FAULTS, SLOW_MPI, SLURM)),
+        ((SLOW, SLOW_PROGRAMS), (SLOW_ANSWERS, DOCS, SLOW_CLASS), (SLOW_FAULTS, SLOW_MPI, SLURM)),
         *in_turn(SLOW_TIMED, Part("browser", 25, marked("browser")), SLOW_LESSONS),
         # These wait for other processes most of the time. There is one box of hosts, so one lane needs it.
         (
             (
                 Part("random histories", 25, pytest(FUZZ, "-s", "-m", "slow and not nightly")),
-                PLAIN_LESSONS[0],
+                PLAIN_LESSONS,
                 Part("torches", 40, (*marked("torches"), "-rs")),
             ),
             (
@@ -163,7 +165,7 @@ PARTS: dict[str, tuple[Stage, ...]] = {
                 Part("othermpi", 20, marked("othermpi and not nightly")),
             ),
         ),
-        *in_turn(Part("pythons", 60, (*marked("pythons"), "-rs")), PLAIN_LESSONS[1]),
+        *in_turn(Part("pythons", 60, (*marked("pythons"), "-rs"))),
     ),
     "gpu": in_turn(Part("gpu", 60, pytest("tests/gpu", "-rfE", "-m", "gpu"))),
     "faults": in_turn(
@@ -187,6 +189,7 @@ PARTS: dict[str, tuple[Stage, ...]] = {
         Part("newest PyTorch, all lessons", 60, pytest("tests/torches", "-rs", "-m", "nightly")),
         Part("fuzz", 75, pytest(FUZZ, "-s", "-m", "nightly")),
         *(replace(NOTEBOOKS, name=f"notebooks, time {n} of 20") for n in range(1, 21)),
+        ANOTHER_PROCESSOR,
         *OTHER_ARITHMETICS,
         Part("benchmarks", 75, ("-m", "labkit.commands", "bench")),
     ),

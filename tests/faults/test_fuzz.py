@@ -19,7 +19,7 @@ SEED = int(os.environ.get("LABKIT_FUZZ_SEED", random.SystemRandom().randrange(10
 
 @pytest.mark.timeout(5400)
 @pytest.mark.parametrize(
-    "seconds", [pytest.param(300, marks=pytest.mark.slow), pytest.param(3600, marks=pytest.mark.nightly)]
+    "seconds", [pytest.param(180, marks=pytest.mark.slow), pytest.param(3600, marks=pytest.mark.nightly)]
 )
 def test_the_next_right_cell_is_right(seconds):
     seconds = float(os.environ.get("LABKIT_FUZZ_SECONDS", seconds))

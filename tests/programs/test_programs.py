@@ -43,6 +43,16 @@ ALONE = (
 )  # fmt: skip
 """By a command of their own: what they do at their start or end, or to their process, is what they show."""
 
+BY_DAY = (
+    "torchrun_ddp",
+    "sys_exit_zero",
+    "loader_spawn",
+    "mpi_futures",
+    "gloo_beside_mpi",
+    "graceful_signals",
+)
+"""Of these in `make test-all`, as each takes four ranks some seconds to start; the others by night."""
+
 TOGETHER = tuple(name for name in PROGRAMS if name not in (*ALONE, *NOT_AS_A_SCRIPT))
 ONE_AFTER_THE_OTHER = """
 import os, runpy, sys
@@ -92,7 +102,7 @@ print(x.tolist(), gathered)
 
 def test_there_are_enough():
     assert len(PROGRAMS) >= 50
-    assert {*QUICK, *ALONE, *NOT_AS_A_CELL, *NOT_AS_A_SCRIPT} <= PROGRAMS.keys()
+    assert {*QUICK, *ALONE, *NOT_AS_A_CELL, *NOT_AS_A_SCRIPT} <= PROGRAMS.keys() and {*BY_DAY} <= {*ALONE}
 
 
 @pytest.fixture(scope="module")
@@ -140,8 +150,9 @@ def run(tmp_path, *argv: str, seconds: float = 1.5 * DEADLINE) -> str:
     return finished.output
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ALONE)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow if n in BY_DAY else pytest.mark.nightly) for n in ALONE]
+)
 def test_as_a_script(tmp_path, name):
     run(tmp_path, *(("-c", AS_TORCHRUN) if name in OF_TORCHRUN else ()), str(PROGRAMS[name]))
 
