@@ -1,7 +1,7 @@
 """A place for one learner, by bubblewrap: a home, and of the machine only what all may read.
 
-Inside there are no processes but the learner's own, no shared memory, no temporary files and no home of
-anybody else. All that is not the learner's home is read-only. When the place's first process ends, for
+Inside there are no processes but the learner's own, no shared memory, no temporary files, no keys and no home
+of anybody else. All that is not the learner's home is read-only. When the place's first process ends, for
 whatever reason, the kernel ends every process in it, and shared memory and temporary files go with them.
 """
 
@@ -10,6 +10,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from glob import glob
 from pathlib import Path
+
+from labkit.launch import keyless
 
 GPUS = ("/dev/nvidia*", "/dev/kfd", "/dev/dri")
 HIDDEN = ("/home", "/root", "/tmp", "/var/tmp", "/run", "/dev/shm")
@@ -35,7 +37,7 @@ def command(
     memory, and how many of temporary files, there can be.
     """
     size = ["--size", str(room)] if room else []
-    made = ["bwrap", "--die-with-parent", "--new-session", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
+    made = ["--die-with-parent", "--new-session", "--unshare-pid", "--unshare-ipc", "--unshare-uts"]
     made += [] if account else ["--unshare-user", "--cap-drop", "ALL"]
     made += ["--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"]
     for device in sorted(path for pattern in GPUS for path in glob(pattern)):
@@ -44,6 +46,8 @@ def command(
     made += _empty(usual, size)
     for path in (*map(Path, NEEDED), *_installed()):
         made += [*_way_to(path, usual), "--ro-bind-try", str(path), str(path)]
+    for told in keyless.TOLD:
+        made += ["--ro-bind-try", "/dev/null", told]
     made += _empty(hidden, size)  # may lie in what is shared, as in a clone of labkit
     for path in (home, *writable):
         made += [*_way_to(path, [*usual, *hidden]), "--bind", str(path), str(path)]
@@ -52,7 +56,7 @@ def command(
         group = str(pwd.getpwnam(account).pw_gid)
         made += ["setpriv", "--reuid", account, "--regid", group, "--init-groups", "--no-new-privs"]
         made += ["--inh-caps=-all", "--bounding-set=-all"]
-    return made
+    return keyless.command("bwrap", *made)
 
 
 def _empty(places: Iterable[Path], size: list[str]) -> list[str]:

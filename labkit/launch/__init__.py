@@ -26,6 +26,7 @@ processes        which processes belong to a lab
 witness          the process that mpiexec knows as a rank, which says how the rank ended
 endings          how a rank ended, as its witness says it
 private          folders that only the user enters, files that nobody finds half written
+keyless          a program begun without its user's keys in the kernel
 mpi_files        shared memory and files that an MPI leaves when its ranks are ended
 listeners        ports of an MPI's launcher that nobody needs any more
 cause_of_death   why a lab's ranks ended

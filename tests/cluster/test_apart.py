@@ -1,5 +1,6 @@
 """A place for one learner: a home, and of the machine only what all may read."""
 
+import ctypes
 import os
 import shutil
 import subprocess
@@ -104,3 +105,26 @@ def _with_cwd(folder: Path) -> list[str]:
         except OSError:
             continue
     return found
+
+
+ASKS_FOR_KEYS = """
+import ctypes, sys
+libc, told = ctypes.CDLL(None), ""
+try:
+    told = open("/proc/keys").read()
+except OSError:
+    pass
+found = [libc.syscall(250, 10, ring, b"user", sys.argv[1].encode(), 0) for ring in range(-8, 0)]
+left = [libc.syscall(248, b"user", b"left", b"x", 1, ring) for ring in range(-8, 0)]
+print(max(found), max(left), sys.argv[1] in told)
+"""
+
+
+def test_no_key_of_the_machine_comes_in_and_none_stays(homes):
+    """Kernel keyrings pass through namespaces, and learners of a try are all one account."""
+    libc, secret = ctypes.CDLL(None), f"secret-{os.urandom(4).hex()}"
+    libc.syscall(250, 1, None)  # a session keyring, as the hub has one
+    if libc.syscall(248, b"user", secret.encode(), b"x", 1, -3) < 0:
+        pytest.skip("this kernel has no keys")
+    said = said_inside(homes / "ada", homes, 'exec "$@"', sys.executable, "-c", ASKS_FOR_KEYS, secret)
+    assert said == "-1 -1 False\n"
