@@ -13,6 +13,7 @@ from jupyter_core.paths import jupyter_data_dir
 
 from labkit import LabError
 from labkit.lab.display.tables import aligned
+from labkit.launch import private
 
 PARTS = ("predictions", "exercises", "hints", "questions", "answers")
 """Numbers predicted, exercises solved, hints seen, letters answered; answers with what was said of them."""
@@ -51,7 +52,7 @@ def changed() -> Iterator[dict[str, dict]]:
     path = folder() / "progress.json"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock = os.open(path.with_suffix(".lock"), os.O_CREAT | os.O_RDWR, 0o600)
+        lock = os.open(path.with_suffix(".lock"), os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         fix = "set LABKIT_PROGRESS to a folder of yours"
         raise LabError("to keep the progress", f"{path.parent} cannot be written ({error})", fix) from None
@@ -60,24 +61,16 @@ def changed() -> Iterator[dict[str, dict]]:
         kept = read()
         yield kept
         try:
-            _write(path, json.dumps(kept, indent=1, sort_keys=True))
-        except OSError as error:
+            private.write(path, json.dumps(kept, indent=1, sort_keys=True), mode=0o600)
+        except LabError as error:
             fix = "make room there, or set LABKIT_PROGRESS to another folder"
-            raise LabError("to keep the progress", f"{path} cannot be written ({error})", fix) from None
+            raise LabError("to keep the progress", f"{path} cannot be written ({error.found})", fix) from None
 
 
 def _is_tested() -> bool:
     """Whether pytest started this kernel, as `pytest --nbval` does."""
     shell = get_ipython()
     return "PYTEST_CURRENT_TEST" in os.environ and getattr(shell, "kernel", None) is not None
-
-
-def _write(path: Path, text: str) -> None:
-    """Whole or not at all, and for the user's eyes only."""
-    draft = path.with_suffix(".new")
-    with open(os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w") as file:
-        file.write(text)
-    os.replace(draft, path)
 
 
 @dataclass(frozen=True)

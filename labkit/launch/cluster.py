@@ -206,8 +206,12 @@ class Start:
         asked = f"{self.plan.ranks} ranks with {self.plan.mpi.name} {self.plan.mpi.version}"
         if self._standstill.reason():
             return LabError(asked, self._standstill.reason(), "start again")
-        known, fix = no_start.why(said, Path.cwd())
+        known, fix = "", ""
+        if not self.plan.is_remote:
+            known, fix = no_start.here(said, self.plan.ranks)
         last = cause_of_death.controllers_last_line(self.folder)
+        if not known:
+            known, fix = no_start.why(f"{said}\n{last}", Path.cwd())
         if last and not known:
             known = f"their controller ended, and said last: {last}"
         how = f"{self.patience:.0f} s went by" if keeper.all_vital_live(self.folder) else "mpiexec ended"

@@ -63,6 +63,7 @@ class Engines:
     def prepare(cls, plan: Plan, owner: str, folder: Path | None = None) -> "Engines":
         """The keeper alone, with a folder; where ranks are to run has been looked at."""
         start.require_loopback()
+        private.require_umask()
         with with_room():
             engines = cls(plan, folder or runtime.folder() / secrets.token_hex(4))
             engines.folder.mkdir(mode=0o700)

@@ -6,6 +6,7 @@ other, and who ends a lab before that does it for them, even if all ranks are de
 goes with its last process.
 """
 
+import ctypes
 import os
 from collections.abc import Iterable
 from contextlib import suppress
@@ -21,6 +22,8 @@ _BEGIN = (
     "/dev/shm/open_mpi.",
     "/dev/shm/Intel_MPI_",
 )
+SEGMENTS = Path("/proc/sysvipc/shm")
+_IPC_SET, _IPC_STAT, _MODE_AT = 1, 2, 20  # of shmctl, whose structure begins with five numbers of 4 bytes
 
 
 def held_by(pids: Iterable[int]) -> set[Path]:
@@ -44,6 +47,23 @@ def remove(files: Iterable[Path]) -> None:
     for file in files:
         with suppress(OSError):
             file.unlink()
+
+
+def close_segments() -> None:
+    """Let nobody but this user attach to what this process has made of System V's shared memory.
+
+    UCX, on which MPICH may stand, makes it for its user's group, too, who could write over messages.
+    """
+    try:
+        _, *segments = SEGMENTS.read_text().splitlines()
+    except (OSError, ValueError):  # no Linux, or not to be read here
+        return
+    control, told = ctypes.CDLL(None).shmctl, (ctypes.c_ubyte * 256)()
+    mode = ctypes.c_uint16.from_buffer(told, _MODE_AT)
+    for _, number, _, _, made_by, *_ in map(str.split, segments):
+        if int(made_by) == os.getpid() and control(int(number), _IPC_STAT, told) == 0:
+            mode.value &= 0o700
+            control(int(number), _IPC_SET, told)
 
 
 def _is_mine(path: Path, since: float) -> bool:

@@ -1,6 +1,7 @@
 """Folders that only this user enters, and files in them that nobody finds half written."""
 
 import os
+import secrets
 import stat
 import sys
 import tempfile
@@ -54,17 +55,31 @@ def shut(path: Path) -> str:
     return found
 
 
+def require_umask() -> None:
+    """LabError if files that this user makes are closed to this user."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    if mask & 0o700 and os.geteuid() != 0:
+        found = f"your umask is {mask:03o}: what you make there, you cannot open yourself"
+        raise LabError("a folder of yours for running labs", found, "umask 022, then start again")
+
+
 def is_mine(path: Path) -> bool:
     """Whether this user owns it, and the link to it if it is one."""
     return {path.lstat().st_uid, path.stat().st_uid} == {os.geteuid()}
 
 
 def write(file: Path, text: str, mode: int = 0o666) -> None:
-    """Make a file say that, all at once for whoever reads. LabError if there is no room for it."""
-    scratch = file.with_name(f"{file.name}.{os.getpid()}.new")
+    """Make a file say that, all at once for whoever reads. LabError if there is no room for it.
+
+    It is written beside its place, under a name that nobody can know before: a link that another user has put
+    there would lead to a file of this one's. A link in its place is replaced, and not followed.
+    """
+    scratch = file.with_name(f".{secrets.token_hex(8)}.new")
     try:
-        scratch.touch(mode)
-        scratch.write_text(text, encoding="utf-8")
+        made = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+        with open(made, "w", encoding="utf-8") as opened:
+            opened.write(text)
         scratch.replace(file)
     except OSError as error:
         with suppress(OSError):  # it is not there, or nothing can be written any more

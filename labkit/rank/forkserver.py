@@ -153,7 +153,9 @@ def main(listening: int, ranks: int) -> None:
     if place is not None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         place.take()
+        before = os.umask(0o077)  # MPIs make shared memory that their user's group could write to
         MPI.Init_thread()
+        os.umask(before)
         engine.main()
 
 

@@ -60,6 +60,7 @@ def remove_mpi_files() -> None:
     """What MPI has given names, for the ranks to find each other: once all have, nobody needs them."""
     WORLD.Barrier()
     mpi_files.remove(mpi_files.held_by([os.getpid()]))
+    mpi_files.close_segments()
 
 
 def watch_mpi4py() -> None:

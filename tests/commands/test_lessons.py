@@ -50,9 +50,19 @@ def test_a_folder_of_other_things_is_left_alone(tmp_path, mine):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
-def test_a_full_disk_leaves_whole_lessons_or_none(tmp_path):
-    (tmp_path / f"{LESSONS[1].name}.{os.getpid()}.new").symlink_to("/dev/full")
+def test_a_full_disk_leaves_whole_lessons_or_none(tmp_path, monkeypatch):
+    usual = os.open
+
+    def full(path, *how, **options):
+        made = usual(path, *how, **options)
+        if str(path).startswith(str(tmp_path)):
+            nowhere = usual("/dev/full", os.O_WRONLY)
+            os.dup2(nowhere, made)
+            os.close(nowhere)
+        return made
+
     shutil.copy(LESSONS[0], tmp_path)
+    monkeypatch.setattr(os, "open", full)
     with pytest.raises(LabError, match="No space left"):
         lessons.provide(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [LESSONS[0].name]

@@ -176,9 +176,21 @@ def test_no_file_or_memory_of_a_lab_is_read_by_another_account(labs, of_lab):
         paths += {word for word in maps if word.startswith("/dev/shm/")}
     told = as_stranger(LOOK, *map(str, paths))
     assert len(told) == len(paths) and {how for how, *_ in told} <= {"PermissionError", "FileNotFoundError"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells")
+def test_shared_memory_of_ranks_is_their_users_alone(labs, of_lab):
+    """Not its group's either, in which others could write over what ranks tell each other."""
+    labs(2)[:].execute("import torch.distributed as d, torch; d.all_reduce(torch.ones(1 << 19))", block=True)
     pids = {str(process.pid) for process in of_lab}
     segments = [line.split() for line in Path("/proc/sysvipc/shm").read_text().splitlines()[1:]]
-    assert all(int(mode, 8) & 0o007 == 0 for _, _, mode, _, made_by, *_ in segments if made_by in pids)
+    modes = {f"segment {n}": int(mode, 8) for _, n, mode, _, made_by, *_ in segments if made_by in pids}
+    for held in (held for pid in pids for held in Path(f"/proc/{pid}/fd").iterdir()):
+        with suppress(OSError):
+            if os.readlink(held).startswith(("/dev/shm/", "/memfd:labkit")):
+                modes[os.readlink(held)] = held.stat().st_mode
+    assert any("memfd" in name for name in modes)
+    assert {name: oct(mode) for name, mode in modes.items() if mode & 0o077} == {}
 
 
 @from_another_account

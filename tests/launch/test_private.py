@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import shutil
 import socket
 import stat
@@ -182,9 +183,9 @@ def test_where_nothing_can_be_written_any_more_it_is_a_lab_error(tmp_path, monke
     def refuse(path, *args, **kwargs):
         raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
 
-    monkeypatch.setattr(Path, "touch", refuse)
     monkeypatch.setattr(Path, "unlink", refuse)
-    with pytest.raises(LabError, match="Read-only file system"):
+    with monkeypatch.context() as patched, pytest.raises(LabError, match="Read-only file system"):
+        patched.setattr(private.os, "open", refuse)
         private.write(tmp_path / "holder", "new")
 
 
@@ -192,7 +193,51 @@ def test_where_nothing_can_be_written_any_more_it_is_a_lab_error(tmp_path, monke
 def test_on_a_full_disk_the_old_text_stays(tmp_path, monkeypatch):
     file = tmp_path / "holder"
     private.write(file, "old")
-    (tmp_path / f"holder.{os.getpid()}.new").symlink_to("/dev/full")
-    with pytest.raises(LabError, match="No space left"):
+    real = os.open
+    with monkeypatch.context() as patched, pytest.raises(LabError, match="No space left"):
+        patched.setattr(private.os, "open", lambda *asked: real("/dev/full", os.O_WRONLY))
         private.write(file, "new")
     assert file.read_text() == "old"
+
+
+@pytest.mark.parametrize("name", ["{}.{}.new", "{}.new", ".{}.{}.new", "{}.tmp"])
+def test_a_link_that_somebody_has_planted_beside_leads_nowhere(tmp_path, name):
+    """In a folder that others write to, under any name that they can know before."""
+    file, theirs = tmp_path / "grades.csv", tmp_path / "precious"
+    theirs.write_text("precious")
+    (tmp_path / name.format(file.name, os.getpid())).symlink_to(theirs)
+    private.write(file, "grades", mode=0o600)
+    assert theirs.read_text() == "precious" and file.read_text() == "grades"
+
+
+def test_a_link_in_its_place_is_replaced_and_no_name_can_be_known_before(tmp_path, monkeypatch):
+    file, theirs = tmp_path / "grades.csv", tmp_path / "precious"
+    theirs.write_text("precious")
+    file.symlink_to(theirs)
+    private.write(file, "grades")
+    assert theirs.read_text() == "precious" and not file.is_symlink()
+    monkeypatch.setattr(private.secrets, "token_hex", lambda length: "known")
+    (tmp_path / ".known.new").symlink_to(theirs)
+    with pytest.raises(LabError):
+        private.write(file, "other")
+    assert theirs.read_text() == "precious" and file.read_text() == "grades"
+
+
+def test_no_file_of_labkit_s_is_written_under_a_name_that_can_be_known_before():
+    """What is written beside its place and renamed is `private.write`'s affair, everywhere."""
+    sources = {path: path.read_text() for top in ("labkit", "cluster") for path in Path(top).rglob("*.py")}
+    made = re.compile(r"""os\.(?:replace|rename)\(|\.rename\(|with_suffix\(["']\.(?:new|tmp)|mktemp\(""")
+    assert {str(path) for path, text in sources.items() if made.search(text)} == set()
+
+
+def test_a_umask_that_closes_ones_own_files_is_named(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    before = os.umask(0o777)
+    try:
+        with pytest.raises(LabError, match="your umask is 777"):
+            private.require_umask()
+        os.umask(0o077)
+        private.require_umask()
+        assert os.umask(before) == 0o077
+    finally:
+        os.umask(before)

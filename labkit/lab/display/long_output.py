@@ -1,7 +1,9 @@
 """Long output, shortened for the page and kept whole in a file."""
 
 import os
+import stat
 import tempfile
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -78,8 +80,13 @@ def _within(lines: list[str]) -> list[str]:
 
 
 def _keep(whole: str) -> Path:
-    folder = Path(tempfile.gettempdir(), f"labkit-output-{os.getuid()}")
-    folder.mkdir(mode=0o700, exist_ok=True)
+    """In a folder that is this user's alone, or in a new one where somebody else has taken its name."""
+    folder = Path(tempfile.gettempdir(), f"labkit-output-{os.geteuid()}")
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    about = folder.lstat()
+    if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid() or about.st_mode & 0o777 != 0o700:
+        folder = Path(tempfile.mkdtemp(prefix=f"{folder.name}-"))
     handle, name = tempfile.mkstemp(prefix="cell-", suffix=".txt", dir=folder)  # 0600
     with open(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
         file.write(whole)

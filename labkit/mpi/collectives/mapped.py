@@ -16,6 +16,7 @@ def create(nbytes: int, record: torch.Tensor) -> BinaryIO | None:
     """Make the memory and write into `record`, [8] of int64, how to find it; the file, or None."""
     try:
         file = os.fdopen(os.memfd_create("labkit"), "r+b")
+        os.fchmod(file.fileno(), 0o600)
         os.ftruncate(file.fileno(), nbytes)
     except OSError:
         return None

@@ -46,7 +46,9 @@ def _new_file(several_hosts: bool) -> str:
         file.touch(0o600)
         return str(file)
     name = f"labkit-{secrets.token_hex(8)}"
-    return f"/proc/{os.getpid()}/fd/{os.memfd_create(name)} /memfd:{name} (deleted)"
+    made = os.memfd_create(name)
+    os.fchmod(made, 0o600)
+    return f"/proc/{os.getpid()}/fd/{made} /memfd:{name} (deleted)"
 
 
 def _opened(place: str, all_gather: AllGather) -> dist.Store | None:
