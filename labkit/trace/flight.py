@@ -15,13 +15,16 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from labkit import LabError
+from labkit.trace.chrome import MOST_EVENTS, MOST_RANKS, UNREADABLE
 from labkit.trace.event import COMPUTE, MESSAGE, Event
 from labkit.trace.records import Moment, Operation, Place, Recording
 
 VERSION = "2.10"
 WORLD = "default_pg"
 """What torch calls the group of all ranks."""
-FILE = re.compile(r"\D*?(\d+)")
+FILE = re.compile(r"\D*?(\d{1,6})")
+LARGEST, LONGEST_GROUP = 1 << 28, 1 << 20
+"""Bytes of a rank's dump that are read, and letters of the list of a group's ranks."""
 _NAMES = {"_all_gather_base": "all_gather_into_tensor", "_reduce_scatter_base": "reduce_scatter_tensor"}
 """Verbs that a dump has under another name than torch.distributed."""
 _DTYPES = {
@@ -69,11 +72,18 @@ def load(folder: Path) -> tuple[int, list[Recording]]:
     try:
         sizes = [_ranks(one)[-1] + 1 for each in dumps.values() for one in each["pg_config"].values()]
         world_size = max([*sizes, *(rank + 1 for rank in dumps)])
+        if world_size > MOST_RANKS or sum(len(each["entries"]) for each in dumps.values()) > MOST_EVENTS:
+            raise ValueError(f"a world of {world_size:.3g} ranks, or more than {MOST_EVENTS} calls")
         last = max((_last(one) for each in dumps.values() for one in each["entries"]), default=0)
         return world_size, [_recording(rank, each, world_size, last) for rank, each in dumps.items()]
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        found = f"{type(error).__name__} {error}, where a dump of version {VERSION} has something else"
-        raise LabError(f"Flight Recorder dumps in {folder}", found, _FIX) from None
+    except UNREADABLE as error:
+        raise no_dumps(folder, error) from None
+
+
+def no_dumps(folder: Path, error: Exception) -> LabError:
+    """That the files of the folder are not what they should be."""
+    found = f"{type(error).__name__} {str(error)[:200]}, where a dump of version {VERSION} has something else"
+    return LabError(f"Flight Recorder dumps in {folder}", found, _FIX)
 
 
 class _Plain(pickle.Unpickler):
@@ -88,11 +98,15 @@ class _Plain(pickle.Unpickler):
 
 def _plain(path: Path) -> dict[str, Any]:
     try:
+        if path.stat().st_size > LARGEST:
+            raise pickle.UnpicklingError(f"it has more than {LARGEST:,} bytes")
         found = _Plain(io.BytesIO(path.read_bytes())).load()
         if not isinstance(found, dict):
             raise pickle.UnpicklingError(f"it holds a {type(found).__name__}")
     except Exception as error:  # bytes that are no pickle end in almost any exception
-        raise LabError(f"the Flight Recorder dump {path}", f"{type(error).__name__}: {error}", _FIX) from None
+        raise LabError(
+            f"the Flight Recorder dump {path}", f"{type(error).__name__}: {str(error)[:200]}", _FIX
+        ) from None
     return found
 
 
@@ -141,7 +155,8 @@ def _place(frames: list[dict[str, Any]]) -> Place | None:
 
 
 def _ranks(group: dict[str, Any]) -> tuple[int, ...]:
-    return tuple(sorted(map(int, ast.literal_eval(group["ranks"]))))
+    ranks = ast.literal_eval(group["ranks"]) if len(group["ranks"]) < LONGEST_GROUP else None
+    return tuple(sorted(map(int, ranks)))
 
 
 def _last(entry: dict[str, Any]) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +22,9 @@ from labkit.trace.watched import somebody_watches
 
 if TYPE_CHECKING:
     from labkit.figures.style import CourseFigure
+
+LARGEST = 1 << 30
+"""Letters of a file that is read as a trace."""
 
 
 @dataclass
@@ -142,11 +147,30 @@ class Trace:
         """
         try:
             if Path(path).is_dir():
-                world_size, recordings = flight.load(Path(path))
-                return cls.of(recordings, world_size)
-            text = Path(path).read_text()
+                return cls(*_of_dumps(Path(path)))
+            text = _text(Path(path))
         except (OSError, UnicodeDecodeError) as error:
             raise LabError(
                 "a saved trace", f"{path}: {error}", "give a file that Trace.save() wrote"
             ) from None
         return cls(*chrome.loads(text, str(path)))
+
+
+def _of_dumps(folder: Path) -> tuple[int, tuple[Event, ...], float]:
+    world_size, recordings = flight.load(folder)
+    try:
+        events, clock_error = merge(recordings)
+        return world_size, tuple(chrome.checked(vars(event), world_size) for event in events), clock_error
+    except chrome.UNREADABLE as error:
+        raise flight.no_dumps(folder, error) from None
+
+
+def _text(file: Path) -> str:
+    """What the file holds. OSError if it is a pipe or a device, or too large to be a trace."""
+    with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK), encoding="utf-8") as opened:
+        if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+            raise OSError("it is no file")
+        text = opened.read(LARGEST + 1)
+    if len(text) > LARGEST:
+        raise OSError(f"it has more than {LARGEST:,} letters")
+    return text

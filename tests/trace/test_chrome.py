@@ -1,6 +1,7 @@
 """The saved file is a Chrome trace, and gives equal events."""
 
 import json
+import os
 
 import pytest
 from hypothesis import given, settings
@@ -68,3 +69,52 @@ def test_a_file_that_cannot_be_written_or_read_is_told(tmp_path):
     (tmp_path / "picture").write_bytes(b"\x89PNG")
     with pytest.raises(LabError, match="picture"):
         Trace.load(tmp_path / "picture")
+
+
+def saved(**of_event):
+    """A file with one event in it, of which some fields are others."""
+    whole = json.loads(dumps(2, (Event(0, "send", 0.0, 1.0, (1,), 8),), 0.0))
+    about = whole["otherData"]
+    about.update({name: of_event.pop(name) for name in [*of_event] if name in about})
+    (event,) = (entry for entry in whole["traceEvents"] if entry["ph"] == "X")
+    event["args"].update(of_event)
+    return json.dumps(whole)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"world_size": 10**9}, {"world_size": 0}, {"world_size": -1}, {"world_size": "2"},
+        {"world_size": True},
+        {"rank": 2}, {"rank": -1}, {"rank": "0"}, {"rank": 10**30}, {"rank": 0.5}, {"rank": None},
+        {"peers": [5]},
+        {"peers": [0] * 3}, {"peers": ["1"]}, {"peers": 1}, {"peers": [[1]]}, {"root": 7}, {"bytes": -1},
+        {"bytes": 10**19}, {"start": float("nan")}, {"end": float("inf")}, {"end": 1e300}, {"start": "0"},
+        {"verb": 3}, {"verb": ["send"]}, {"verb": "x" * 10**5}, {"place": {"a": 1}}, {"ended": "yes"},
+        {"clock_error": "0"}, {"clock_error": None}, {"tag": 1.5}, {"sequence": []},
+    ],
+    ids=lambda wrong: str(wrong)[:40],
+)  # fmt: skip
+def test_a_trace_that_somebody_has_made_up_is_refused(tmp_path, wrong):
+    """Before anything is drawn, counted or allotted by what it says."""
+    file = tmp_path / "made_up.json"
+    file.write_text(saved())
+    assert Trace.load(file).bytes_sent == (8, 0)
+    file.write_text(saved(**wrong))
+    with pytest.raises(LabError, match="made_up.json is no trace of labkit's") as told:
+        Trace.load(file)
+    assert len(str(told.value)) < 600
+
+
+def test_a_file_that_has_no_end_is_refused(tmp_path, monkeypatch):
+    os.mkfifo(tmp_path / "pipe")
+    for path in ("/dev/zero", tmp_path / "pipe"):
+        with pytest.raises(LabError, match="it is no file"):
+            Trace.load(path)
+    (tmp_path / "long").write_text(saved())
+    (tmp_path / "digits").write_text("1" * 10_000)
+    with pytest.raises(LabError, match="a number of 10000 digits"):
+        Trace.load(tmp_path / "digits")
+    monkeypatch.setattr("labkit.trace.trace.LARGEST", 10)
+    with pytest.raises(LabError, match="more than 10 letters"):
+        Trace.load(tmp_path / "long")

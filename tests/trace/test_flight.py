@@ -160,3 +160,21 @@ def test_nothing_is_written_over(tmp_path):
         Trace(3, tuple(TOGETHER)).save(tmp_path, format="flight_recorder")
     with pytest.raises(LabError, match='format="chrome" or "flight_recorder"'):
         Trace(3, tuple(TOGETHER)).save(tmp_path / "x", format="json")
+
+
+MADE_UP = [
+    {"pg_config": {"default_pg": {"ranks": "[999999999]"}}},
+    {"pg_config": {"default_pg": {"ranks": "(" * 300}}},
+    {"pg_config": {"default_pg": {"ranks": str(list(range(10**6)))}}},
+    {"pg_config": []},
+    {"entries": 3},
+    {"entries": [{}]},
+]
+
+
+@pytest.mark.parametrize("wrong", MADE_UP, ids=lambda wrong: str(wrong)[:40])
+def test_dumps_that_somebody_has_made_up_are_refused(tmp_path, wrong):
+    whole = {"version": "2.10", "entries": [], "pg_config": {"default_pg": {"ranks": "[0, 1]"}}}
+    (tmp_path / "rank_0").write_bytes(pickle.dumps(whole | wrong))
+    with pytest.raises(LabError, match="Flight Recorder"):
+        Trace.load(tmp_path)
