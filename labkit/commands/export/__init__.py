@@ -29,7 +29,7 @@ from nbformat import ValidationError
 from labkit import LabError
 from labkit.commands.export.assignment import FORMS, assignment
 from labkit.commands.export.inline import inlined
-from labkit.commands.export.rewrite import indented, shown, undefined
+from labkit.commands.export.rewrite import in_docstring, indented, one_line, shown, undefined
 from labkit.exercises.catalogue import LESSONS
 from labkit.launch import private
 
@@ -78,6 +78,8 @@ def script(notebook: Path) -> str:
     """The script of a lesson. LabError if its cells do not make one."""
     try:
         lesson = nbformat.read(notebook, as_version=4)
+        for cell in lesson.cells:
+            cell.source = re.sub(r"\r\n?", "\n", cell.source)  # as Python reads it: each is the end of a line
         cells = list(_cells(lesson.cells))
     except (OSError, ValueError, LookupError, AttributeError, TypeError, ValidationError) as error:
         found = f"no notebook there, or a broken one: {str(error)[:200]}"
@@ -86,15 +88,22 @@ def script(notebook: Path) -> str:
         raise LabError(f"the script of {notebook}", "no cell in it begins with %%px", "name a lesson")
     body = "\n\n".join(cells)
     kernel = "\n".join(c.source for c in lesson.cells if c.cell_type == "code" and _options(c.source) is None)
-    asked = re.findall(r"\b(?:labkit\.start|lab\.restart)\((?:ranks=)?(\d+)", kernel)
-    title = re.search(r"^# (.+)$", "\n".join(c.source for c in lesson.cells), re.MULTILINE)
+    asked = re.findall(r"\b(?:labkit\.start|lab\.restart)\((?:ranks=)?([0-9]{1,6})\b", kernel)
+    prose = "\n".join(c.source for c in lesson.cells if c.cell_type == "markdown")
+    title = re.search(r"^# (.+)$", prose, re.MULTILINE)
     head = HEADER.format(
-        title=title[1] if title else notebook.stem,
+        title=in_docstring(title[1] if title else notebook.stem),
         ranks=max(map(int, asked), default=4),
-        script=f"{notebook.stem}.py",
+        script=in_docstring(shlex.quote(f"{notebook.stem}.py")),
     )
     whole = f"{head}{PREAMBLE}\n{_seeds(body)}\n\n{body}\n\ndist.destroy_process_group()\n"
-    missing = undefined(whole)
+    try:
+        missing = undefined(whole)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        found = f"its cells make no script together: {error}"
+        raise LabError(
+            f"the script of {notebook}", found, "run the lesson from top to bottom first"
+        ) from None
     if missing:
         raise LabError(
             f"the script of {notebook}",
@@ -111,14 +120,20 @@ def _cells(cells: list) -> Iterator[str]:
         if cell.cell_type == "markdown":
             heading = ([heading] + re.findall(r"^#+ (.+)$", cell.source, re.MULTILINE))[-1]
         elif heart := _heart(cell.source, cells):
-            yield f"# %% [{cell.execution_count or ' '}] {heading}\n{inlined(heart)}"
+            yield f"{_mark(cell, heading)}\n{inlined(heart)}"
         options = _options(cell.source) if cell.cell_type == "code" else None
         if options is None:
             continue
         source = cell.source.split("\n", 1)[1] if "\n" in cell.source else ""
         why = _left_out(source, cell.metadata.get("tags", []))
         text = f"# Left out: {why}." if why else _on(options, shown(inlined(source)))
-        yield f"# %% [{cell.execution_count or ' '}] {heading}\n{text}"
+        yield f"{_mark(cell, heading)}\n{text}"
+
+
+def _mark(cell: nbformat.NotebookNode, heading: str) -> str:
+    """A comment of one line; a notebook that is not as it should be may count in anything but numbers."""
+    count = cell.get("execution_count")
+    return f"# %% [{count if type(count) is int else ' '}] {one_line(heading)}".rstrip()
 
 
 def _heart(check: str, cells: list) -> str:
@@ -144,7 +159,7 @@ def _left_out(source: str, tags: list[str]) -> str:
         return "this cell fails on purpose, and would end the script"
     try:
         tree = ast.parse(source)
-    except SyntaxError:
+    except (SyntaxError, RecursionError, MemoryError):
         return "this cell is not Python alone, but uses commands of IPython"
     imports = (ast.unparse(n) for n in ast.walk(tree) if isinstance(n, ast.Import | ast.ImportFrom))
     if any("mpi4py" in line for line in imports):
@@ -159,11 +174,11 @@ def _on(options: list[str], source: str) -> str:
     targets = parser.parse_known_args(options)[0].targets
     if targets == "all":
         return source
-    if re.fullmatch(r"\d+", targets):
-        condition = f"rank == {targets}"
-    elif re.fullmatch(r"\[?\d+(,\s*\d+)*,?\]?", targets):
+    if re.fullmatch(r"[0-9]+", targets):
+        condition = f"rank == {int(targets)}"
+    elif re.fullmatch(r"\[?[0-9]+(,\s*[0-9]+)*,?\]?", targets):
         condition = f"rank in {tuple(map(int, re.findall('[0-9]+', targets)))}"
-    elif re.fullmatch(r"-?\d*:-?\d*(:-?\d*)?", targets):
+    elif re.fullmatch(r"-?[0-9]*:-?[0-9]*(:-?[0-9]*)?", targets):
         condition = f"rank in range(world_size)[{targets}]"
     else:
         raise LabError(

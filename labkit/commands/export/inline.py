@@ -21,7 +21,9 @@ def inlined(source: str) -> str:
 
     What the name needs from its module comes before it. LabError for an import that has no such form.
     """
-    lines = source.splitlines()
+    lines = source.split(
+        "\n"
+    )  # as ast counts them: other signs that end a line may be in a text or a comment
     nodes = ast.walk(ast.parse(source))
     found = [node for node in nodes if _is_ours(node)]
     for node in sorted(found, key=lambda node: node.lineno, reverse=True):

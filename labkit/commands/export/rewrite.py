@@ -4,6 +4,20 @@ import ast
 import builtins
 
 
+def one_line(text: str) -> str:
+    """Text of a notebook as it can stand in a comment: on one line, and with no sign that is not seen.
+
+    >>> one_line("Sum\\rimport os")
+    'Sum import os'
+    """
+    return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in " ".join(text.split()))
+
+
+def in_docstring(text: str) -> str:
+    """The same within three quotes: a backslash, as of LaTeX, begins nothing there, and no quote ends it."""
+    return one_line(text).replace("\\", "\\\\").replace('"', '\\"')
+
+
 def shown(source: str) -> str:
     """The source with its last expression handed to `sys.displayhook`, which prints what is not None.
 

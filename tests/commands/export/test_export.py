@@ -1,5 +1,7 @@
 """A lesson's cells as a script: it says what the lesson says, under launchers that know nothing of labkit."""
 
+import ast
+import json
 import os
 import shutil
 import subprocess
@@ -8,6 +10,7 @@ import nbformat
 import pytest
 import torch
 import torch.distributed as dist
+from nbformat import v4
 
 from labkit import LabError
 from labkit.commands import export
@@ -236,3 +239,51 @@ def test_a_broken_notebook_is_told_in_a_sentence(what, tmp_path):
     path.write_bytes(BROKEN[what])
     with pytest.raises(LabError, match="no notebook there, or a broken one"):
         export.script(path)
+
+
+TITLES = [
+    "Sum\rimport os",
+    r"The sum $\sum_i \xi \N \u \x$",
+    'a """ + 1 / 0 + """',
+    'ends in "',
+    "ends in \\",
+    "a\u2028import os",
+    "a\x0cimport os",
+    "a\x85import os",
+    "a\0b",
+    "{title} {0} %s",
+    "a\x1cimport os",
+    "a\r\nimport os",
+]
+"""Of which something would become code, or end what quotes them."""
+CELL = """%%px
+# quoted\u2028import sys as wrong\x0cimport sys as wrong
+text = '''a\x0cb'''
+from labkit.algorithms import shard
+print(rank)"""
+
+
+@pytest.mark.parametrize("title", TITLES, ids=ascii)
+def test_nothing_of_a_notebook_but_its_cells_is_code(title, tmp_path):
+    """Neither a title, a heading, a count, a file's name, nor what a comment has after a strange sign."""
+    cells = [v4.new_markdown_cell(f"# {title}\n## {title}"), v4.new_code_cell(CELL)]
+    path = tmp_path / 'a"""\n1; b.ipynb'
+    nbformat.write(v4.new_notebook(cells=cells), path)
+    told = json.loads(path.read_text())
+    told["cells"][1]["execution_count"] = "1]\nimport os"
+    path.write_text(json.dumps(told))
+    tree = ast.parse(export.script(path))
+    imports = {alias.name for node in tree.body if isinstance(node, ast.Import) for alias in node.names}
+    assert imports == {"sys", "torch", "torch.distributed"}
+    assert [type(node).__name__ for node in tree.body[:2]] == ["Expr", "ImportFrom"]  # a title, and no more
+    (text,) = (node for node in tree.body if ast.unparse(node).startswith("text = "))
+    assert ast.literal_eval(text.value) == "a\x0cb"
+    assert any(isinstance(node, ast.FunctionDef) and node.name == "shard" for node in tree.body)
+
+
+@pytest.mark.parametrize("targets", ["٣", "1:٣", "1:import os", "1\n2", "0x1"], ids=ascii)
+def test_what_names_ranks_is_numbers(targets, tmp_path):
+    cell = v4.new_code_cell(f"%%px --targets '{targets}'\nprint(rank)")
+    nbformat.write(v4.new_notebook(cells=[cell]), tmp_path / "a.ipynb")
+    with pytest.raises(LabError):
+        export.script(tmp_path / "a.ipynb")
