@@ -40,10 +40,15 @@ def main(argv: list[str] | None = None) -> int:
         module = import_module(f"labkit.commands.{COMMANDS[asked.command][0]}")
         return module.main(rest)
     except LabError as error:
-        print(error, file=sys.stderr)
+        print(_shown(str(error)), file=sys.stderr)
     except OSError as error:  # of a file that was named, or a disk that is full
-        print(f"labkit {asked.command}: the system says: {error}", file=sys.stderr)
+        print(f"labkit {asked.command}: the system says: {_shown(str(error))}", file=sys.stderr)
     return 1
+
+
+def _shown(text: str) -> str:
+    """Without what a terminal would obey: an error may quote files and names that other people made."""
+    return "".join(sign if sign.isprintable() or sign == "\n" else ascii(sign)[1:-1] for sign in text)
 
 
 def _in_its_course(arguments: list[str]) -> list[str]:

@@ -10,6 +10,7 @@ grade           `check`, the learner's function on every rank, in several worlds
                 `require`, the same judge for another grader's checks
 answer          the source of an answer, with what it needs of the notebook
 mistake         what a mistake is called, whoever makes it
+known           which of those names are labkit's own
 newest          has a name's latest definition reached the ranks?
 on_rank         what runs on a rank for that
 requests        on a rank: is what was posted waited for?

@@ -93,7 +93,7 @@ def read(file: Path) -> Course:
     for path in own:
         if not re.fullmatch(r"\d\d_\w+\.ipynb", path.name):
             raise course._error(f"{path.name} has no number", "call it like 30_weigh_the_shards.ipynb")
-    beside = [*own, *(_description(path) for path in own), *([file.parent / str(data)] if data else [])]
+    beside = [*own, *(description(path) for path in own), *([file.parent / str(data)] if data else [])]
     if missing := [path.name for path in beside if not path.is_file()]:
         raise course._error(f"{missing[0]} is not beside it", "put it there, or take it out of the course")
     numbers = tuple(name[:2] if name.endswith(".ipynb") else name for name in lessons)
@@ -101,13 +101,14 @@ def read(file: Path) -> Course:
     return Course(file, title, numbers, own, ranks, file.parent / data if data else None)
 
 
-def _description(notebook: Path) -> Path:
+def description(notebook: Path) -> Path:
+    """The file beside a lesson of one's own that says what it asks."""
     return notebook.with_name(f"lesson_{notebook.name[:2]}.py")
 
 
 def _described(notebook: Path) -> Lesson:
     """What a lesson of one's own asks: the LESSON of the file beside it. LabError if there is none."""
-    file = _description(notebook)
+    file = description(notebook)
     spec = spec_from_file_location(f"labkit_course_{file.stem}", file)
     module = module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -127,10 +127,30 @@ def show(name: str) -> Figure:
     return trace.plot(f"{name} in a world of {trace.world_size}")
 
 
-def grade(lab: Lab, exercise: Exercise, seed: int | None = None) -> Verdict:
+def expected(lab: Lab, exercise: Exercise, seed: int) -> dict[int, list]:
+    """What the solution gives in each world, where that is compared: for `grade` with the same seed.
+
+    Asked before an answer that is not to be trusted has been on the ranks, which would have a say in it. No
+    cell has the solution, and the ranks' names and history are as after a start.
+    """
+    found, asked = {}, f"to judge {exercise.name}"
+    deadline = remote.CALL_DEADLINE + DEADLINE  # the first call reads the lessons, too
+    for size in exercise.sizes if isinstance(exercise.judge, LikeSolution) else ():
+        given = exercise.name, size, seed + size, exercise.solution
+        remote.call(lab, "exercises.on_rank.run_known", *given, asked=asked, deadline=deadline)
+        found[size] = [run.found for run in _came_of_it(lab, exercise, size)]
+    if found:
+        remote.call(lab, "clean", asked=asked)
+    return found
+
+
+def grade(
+    lab: Lab, exercise: Exercise, seed: int | None = None, known: dict[int, list] | None = None
+) -> Verdict:
     """The verdict on what the ranks of `lab` have under the exercise's name.
 
-    `seed` draws the arguments of an earlier verdict once more; without it they are new.
+    `seed` draws the arguments of an earlier verdict once more; without it they are new. `known` is what
+    `expected` has said for them.
     """
     lab.require_running()
     undone = _undone(lab, exercise)
@@ -139,7 +159,7 @@ def grade(lab: Lab, exercise: Exercise, seed: int | None = None) -> Verdict:
     seed = secrets.randbelow(2**31) if seed is None else seed
     sizes, spent = [size for size in exercise.sizes if size <= len(lab)], ""
     for size in sizes:
-        problem, spent = _try(lab, exercise, size, seed + size)
+        problem, spent = _try(lab, exercise, size, seed + size, (known or {}).get(size))
         if problem:
             if lab.is_running():
                 lab.recover()  # half a conversation must not reach the next cell
@@ -175,13 +195,13 @@ def _undone(lab: Lab, exercise: Exercise) -> str:
     return ""
 
 
-def _try(lab: Lab, exercise: Exercise, size: int, seed: int) -> tuple[str, str]:
+def _try(lab: Lab, exercise: Exercise, size: int, seed: int, known: list | None) -> tuple[str, str]:
     """In one world: the problem and what was used of the limits; the first is "" if all is well."""
     with lab.trace() as trace:
         problem, left = _execute(lab, "run", exercise, size, seed)
     _runs[exercise.name] = Trace(size, tuple(e for e in trace.events if e.rank < size))
     if not problem and any(limit.measure == "time" for limit in exercise.limits):
-        problem, left = _execute(lab, "compete", exercise, size, seed)
+        problem, left = _execute(lab, "compete", exercise, size, seed, exercise.solution)
     if problem:
         return problem, ""
     from labkit.rank.settings import as_at_start  # which needs torch, as what is judged does
@@ -190,7 +210,8 @@ def _try(lab: Lab, exercise: Exercise, size: int, seed: int) -> tuple[str, str]:
     with as_at_start():
         arguments, expected = _arguments(exercise, size, seed), []
         if isinstance(exercise.judge, LikeSolution):
-            expected = _known(lab, exercise, size, seed, -1)
+            expected = known or _known(lab, exercise, size, seed, exercise.solution)
+            assert expected, f"the solution of {exercise.name} fails"
         answers = Answers(arguments, [run.found for run in runs], expected, _runs[exercise.name])
         problem = risky(runs) or _wrong(lab, exercise, answers, seed) or lost(trace) or unsent(runs)
         problem = problem or changed_argument(runs) or left
@@ -209,10 +230,9 @@ def _came_of_it(lab: Lab, exercise: Exercise, size: int) -> list[Run]:
     return remote.call(lab, "exercises.on_rank.last", asked=asked, targets=range(size))
 
 
-def _known(lab: Lab, exercise: Exercise, size: int, seed: int, wrong: int) -> list:
-    """What the solution gives on each rank (-1), or that known wrong answer; empty if that fails."""
-    problem, _ = _execute(lab, "run_known", exercise, size, seed, wrong)
-    assert not problem or wrong >= 0, f"the solution of {exercise.name} fails: {problem}"
+def _known(lab: Lab, exercise: Exercise, size: int, seed: int, source: str) -> list:
+    """What the solution, or a known wrong answer, gives on each rank; empty if that fails."""
+    problem, _ = _execute(lab, "run_known", exercise, size, seed, source)
     return [] if problem else [run.found for run in _came_of_it(lab, exercise, size)]
 
 
@@ -237,7 +257,8 @@ def _diagnosis(lab: Lab, exercise: Exercise, judge: LikeSolution, answers: Answe
             if problem:
                 return ""
             answers = replace(answers, found=[run.found for run in _came_of_it(lab, exercise, size)])
-        gave = {n: _known(lab, exercise, size, again, n) for n in fits}
+        sources = {n: exercise.answer_of(exercise.wrong[n]) for n in fits}
+        gave = {n: _known(lab, exercise, size, again, source) for n, source in sources.items()}
         fits = [n for n in fits if gave[n] and not judge.wrong(replace(answers, expected=gave[n]))]
         if len({exercise.wrong[n].says for n in fits}) < 2:
             break
@@ -247,7 +268,7 @@ def _diagnosis(lab: Lab, exercise: Exercise, judge: LikeSolution, answers: Answe
 
 
 def _execute(
-    lab: Lab, function: str, exercise: Exercise, size: int, seed: int, *more: int
+    lab: Lab, function: str, exercise: Exercise, size: int, seed: int, *more: str
 ) -> tuple[str, str]:
     """Run it as a cell, under a deadline: how it failed, and what it left under way; "" if not."""
     source = remote.as_cell(f"exercises.on_rank.{function}", exercise.name, size, seed, *more)

@@ -11,7 +11,7 @@ DIED = "a rank dies"
 TOO_LONG = "takes too long"
 _RANKS = r"ranks? \d+(?:(?:-| and |, )\d+)*"
 
-_KNOWN = (
+NAMES = (
     (r"no lab came up", "no lab came up"),
     (r"there is no function", "not written"),
     (r"write .* in the cell above", "not written"),
@@ -46,7 +46,7 @@ def name(told: str) -> str:
     if told.startswith("solved"):
         return ""
     sentence = re.sub(r"^(?:not solved yet: )?(?:in a world of \d+, )?", "", told)
-    for pattern, called in _KNOWN:
+    for pattern, called in NAMES:
         if found := re.match(pattern, sentence, re.DOTALL):
             return found.expand(called)
     return _of_judge(sentence)
@@ -57,9 +57,10 @@ def _of_judge(sentence: str) -> str:
     first, *more = sentence.splitlines() or [""]
     explained = [line for line in more if line and not line.startswith(" ")]
     if explained:
-        return _without_numbers(explained[0])
-    return WRONG if re.fullmatch(rf"(?:{_RANKS} (?:is|are) wrong)?", first) else _without_numbers(first)
+        return without_numbers(explained[0])
+    return WRONG if re.fullmatch(rf"(?:{_RANKS} (?:is|are) wrong)?", first) else without_numbers(first)
 
 
-def _without_numbers(line: str) -> str:
+def without_numbers(line: str) -> str:
+    """What is said, without which rank it was and what was drawn."""
     return re.sub(r"\d+(?:[.,]\d+)*", "…", re.sub(_RANKS, "a rank", line)).rstrip(".")

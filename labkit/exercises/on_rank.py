@@ -79,15 +79,14 @@ def run(name: str, size: int, seed: int) -> None:
         _last = Run(found, memory.peak, 0.0, requests.risky, requests.unsent, changed)
 
 
-def run_known(name: str, size: int, seed: int, wrong: int) -> None:
-    """Call the solution, or the known wrong answer of that number, in the same world with the same arguments.
+def run_known(name: str, size: int, seed: int, source: str) -> None:
+    """Call a known answer, the solution or a wrong one, in the same world with the same arguments.
 
-    -1 is the solution. `last` gives what came of it.
+    `last` gives what came of it.
     """
     global _last
     _last = Run()
     exercise = exercise_named(name)
-    source = exercise.solution if wrong < 0 else exercise.answer_of(exercise.wrong[wrong])
     names = dict(get_ipython().user_ns)
     for statement in exercise.imports:
         exec(statement, names)
@@ -137,8 +136,8 @@ def _functions(ready: Any) -> list[FunctionType]:
     return [part for part in found if isinstance(part, FunctionType) and not part.__code__.co_freevars]
 
 
-def compete(name: str, size: int, seed: int) -> None:
-    """Time the learner's function and the solution in turns; `last` then tells the ratio, too.
+def compete(name: str, size: int, seed: int, solution: str) -> None:
+    """Time the learner's function and the solution, a source, in turns; `last` then tells the ratio, too.
 
     Processor time: other programs on the machine would make a fair answer look slow.
     """
@@ -148,7 +147,7 @@ def compete(name: str, size: int, seed: int) -> None:
             return
         exercise, names = exercise_named(name), get_ipython().user_ns
         solved = dict(names)
-        exec(exercise.solution, solved)
+        exec(solution, solved)
         best = [float("inf"), float("inf")]
         for _ in range(REPEATS):
             for i, function in enumerate((names[name], solved[name])):
@@ -161,8 +160,10 @@ def compete(name: str, size: int, seed: int) -> None:
 
 
 def last() -> Run:
-    """What the last `run` or `compete` on this rank gave."""
-    return _last
+    """What the last `run` or `compete` on this rank gave, once: it is nobody else's to read."""
+    global _last
+    gave, _last = _last, Run()
+    return gave
 
 
 def go_on(name: str, solved: bool) -> None:

@@ -26,6 +26,8 @@ LONGEST = 4 * 2**20
 
 LONGEST_TOLD = 2_000
 """Characters of a verdict."""
+LONGEST_NAME = 100
+"""Characters of a learner's name."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class Submission:
 
 def collected(learner: str) -> Submission:
     """What this user's progress has, under that name. LabError if no answer was checked yet."""
-    if not learner.strip() or len(learner) > 100 or not learner.isprintable():
+    if not _is_name(learner):
         fix = 'labkit submit "Ada Lovelace"'
         raise LabError("to hand in under a name", "a name has 1 to 100 printable letters", fix)
     kept = progress()
@@ -64,6 +66,21 @@ def collected(learner: str) -> Submission:
         fix = 'run labkit.check("...") below your answers in the lessons'
         raise LabError(f"the answers of {learner}", "none has been checked yet", fix)
     return Submission(learner, answers, kept["predictions"], kept["questions"], _versions())
+
+
+def _is_name(learner: str) -> bool:
+    return bool(learner.strip()) and len(learner) <= LONGEST_NAME and learner.isprintable()
+
+
+def printable(text: str, most: int = 300) -> str:
+    """Other people's text as it can be shown, on a terminal too: on one line, with no sign that acts unseen.
+
+    >>> printable("Ada\\x1b[2J\\nLovelace")
+    'Ada\\\\x1b[2J Lovelace'
+    """
+    line = " ".join(text[: 4 * most].split())
+    shown = "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in line)
+    return shown if len(shown) <= most else f"{shown[: most - 1]}…"
 
 
 def _versions() -> dict[str, str]:
@@ -102,13 +119,15 @@ def read(file: Path) -> Submission:
             raise ValueError(f"it has more than {LONGEST} bytes")
         content = json.loads(told, parse_int=float)  # an int of a million digits takes minutes
         if content["format"] != FORMAT:
-            raise ValueError(f"its format is {str(content['format'])[:20]}, and this labkit reads {FORMAT}")
+            raise ValueError(f"its format is {ascii(content['format'])[:20]}, and this labkit reads {FORMAT}")
         learner = _text(content["learner"])
+        if not _is_name(learner):
+            raise ValueError("a name has 1 to 100 printable letters")
         answers = {_text(name): _handed(answer) for name, answer in content["answers"].items()}
         predictions = _of_kind(float, content.get("predictions", {}))
         questions, versions = (_of_kind(str, content.get(part, {})) for part in ("questions", "versions"))
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        found = f"it cannot be read ({type(error).__name__}: {str(error)[:200]})"
+        found = f"it cannot be read ({type(error).__name__}: {printable(str(error), 200)})"
         raise LabError(f"the answers in {file.name}", found, "have it handed in again") from None
     return Submission(learner, answers, predictions, questions, versions)
 

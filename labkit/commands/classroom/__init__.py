@@ -8,10 +8,25 @@ page.css    large enough to be read from the back row
 """
 
 import argparse
+import atexit
+import secrets
 import webbrowser
+from html import escape
 from pathlib import Path
 
 from labkit import LabError
+from labkit.launch import private
+from labkit.launch.runtime import RUNTIME
+
+PAGE = """\
+<!doctype html>
+<meta charset="utf-8">
+<meta name="referrer" content="no-referrer">
+<meta http-equiv="refresh" content="0; url={address}">
+<title>The class</title>
+<a href="{address}">The class</a>
+"""
+"""Leads to the page, whose address has the token in it."""
 
 
 def main(arguments: list[str]) -> int:
@@ -32,5 +47,12 @@ def main(arguments: list[str]) -> int:
 
 
 def _open(address: str) -> None:
+    """Show it in a browser, whose command line all users of the machine can read: it gets a file to open.
+
+    The file lies in a folder that is this user's alone, and goes when this process ends.
+    """
     print(address, flush=True)
-    webbrowser.open(address)
+    file = private.folder(RUNTIME) / f"class-{secrets.token_hex(8)}.html"
+    private.write(file, PAGE.format(address=escape(address)), mode=0o600)
+    atexit.register(file.unlink, missing_ok=True)
+    webbrowser.open(file.as_uri())

@@ -3,7 +3,11 @@
 again     every answer, judged again
 sandbox   a program run between walls, watched and ended
 walls     what an answer can see of the machine
-inside    what runs there
+veil      what it can see of the lessons
+begin     the first that runs there
+inside    an answer, judged there
+guarded   what ranks tell it, as data alone
+unusual   what an answer names that no exercise needs
 table     what came of it, as a table and as a page
 """
 
@@ -15,8 +19,7 @@ from pathlib import Path
 from labkit import LabError
 from labkit.commands.grade import again, sandbox, table
 from labkit.commands.grade.walls import Limits
-from labkit.exercises import course
-from labkit.exercises.submission import ENDING
+from labkit.exercises.submission import printable
 from labkit.launch import private
 
 CSV, PAGE = "grades.csv", "grades.html"
@@ -55,8 +58,6 @@ def main(arguments: list[str]) -> int:
     bwrap = "" if args.no_sandbox else sandbox.require()
     limits = Limits(args.seconds, args.memory)
     hidden = [args.folder, into]
-    if bwrap and (of_course := course.current()):
-        hidden += _handed_in_beside(of_course.file.parent)
     if found:
         again.require_fair(bwrap, limits, hidden)
     results = again.judged(found, bwrap, limits, hidden, args.at_once, _tell)
@@ -65,17 +66,9 @@ def main(arguments: list[str]) -> int:
     solved, agree = sum(r.solved for r in results), sum(r.agrees for r in results)
     print(f"{len(results)} answers of {len(found)} learners: {solved} right, {agree} as the learner was told")
     for file, why in broken.items():
-        print(f"{file}: {why}", file=sys.stderr)
+        print(f"{printable(file)}: {printable(why)}", file=sys.stderr)
     print(f"{into / CSV}\n{into / PAGE}")
     return 1 if broken else 0
-
-
-def _handed_in_beside(folder: Path) -> list[Path]:
-    """Where a course's folder, which answers can read, has what was handed in, as in other weeks."""
-    if Path.home().resolve().is_relative_to(folder):
-        found = f"answers can read the folder of the course, {folder}, and your home is in it"
-        raise LabError("answers judged again", found, "move the course into a folder of its own")
-    return sorted({file.parent for file in folder.rglob(f"*{ENDING}")})
 
 
 def _tell(number: int, of: int) -> None:

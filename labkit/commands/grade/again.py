@@ -5,26 +5,34 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from labkit import LabError
-from labkit.commands.grade import sandbox
+from labkit.commands.grade import sandbox, veil
 from labkit.commands.grade.sandbox import Ended
+from labkit.commands.grade.unusual import unusual
 from labkit.commands.grade.walls import MB, Limits
 from labkit.exercises import mistake, submission
-from labkit.exercises.catalogue import LESSONS
+from labkit.exercises.catalogue import LESSONS, exercise_named
 from labkit.exercises.submission import Handed, Submission
 
-PROGRAM = [sys.executable, "-m", "labkit.commands.grade.inside"]
+PROGRAM = [sys.executable, str(Path(__file__).with_name("begin.py"))]
 NUMBER = {exercise.name: lesson.number for lesson in LESSONS for exercise in lesson.exercises}
 """The lesson of each exercise."""
 LONGEST = 200
 """Characters of what an answer is called."""
 NO_VERDICT = "ends what judges it"
 """What it is called if an answer leaves nobody who could say more."""
+CODE = "has its judge run code"
+"""What it is called if its ranks tell the process that judges more than data."""
+DEAF = 3
+"""Answers of one learner that may run until a limit of the sandbox ends them; the others are then not run."""
+NOT_RUN = f"not run, after {DEAF} that had to be ended"
 
 
 @dataclass(frozen=True)
@@ -75,6 +83,8 @@ def judged(
     """The results in the order of files and lessons; one answer after the other, or so many at once.
 
     Whichever takes too long or too much beside others is judged once more alone: it may be their doing.
+    Whoever hands in answers that hear nothing cannot make all others wait for ever: after DEAF of a file no
+    more are run.
     """
     asked = [
         (file, handed.learner, name, handed.answers[name])
@@ -83,17 +93,22 @@ def judged(
         if name in handed.answers
     ]
 
-    def one(number: int) -> Ended:
+    def one(number: int, over: Counter[str]) -> Ended:
         begun(number + 1, len(asked))
-        _, _, name, answer = asked[number]
-        return run(bwrap, name, answer.source, limits, hidden)
+        file, _, name, answer = asked[number]
+        if over[file] >= DEAF:
+            return Ended("", NOT_RUN)
+        end = run(bwrap, name, answer.source, limits, hidden)
+        over[file] += bool(end.over)
+        return end
 
     with ThreadPoolExecutor(at_once) as pool:
-        ended = list(pool.map(one, range(len(asked))))
+        ended = list(pool.map(partial(one, over=Counter()), range(len(asked))))
     if at_once > 1:
+        over: Counter[str] = Counter()
         again = [first.over or _verdict(first)[1] == mistake.TOO_LONG for first in ended]
-        ended = [one(n) if again[n] else first for n, first in enumerate(ended)]
-    return [_result(*handed, _verdict(end)) for handed, end in zip(asked, ended, strict=True)]
+        ended = [one(n, over) if again[n] else first for n, first in enumerate(ended)]
+    return [_result(*handed, end) for handed, end in zip(asked, ended, strict=True)]
 
 
 def require_fair(bwrap: str, limits: Limits, hidden: Sequence[Path]) -> None:
@@ -112,25 +127,27 @@ def require_fair(bwrap: str, limits: Limits, hidden: Sequence[Path]) -> None:
 def run(bwrap: str, exercise: str, source: str, limits: Limits, hidden: Sequence[Path] = ()) -> Ended:
     """What a sandbox says of one answer."""
     held = {"memory": limits.memory * MB, "disk": limits.disk * MB, "processes": limits.processes}
-    given = json.dumps({"exercise": exercise, "source": source, "limits": held})
-    return sandbox.run(bwrap, PROGRAM, given, limits, hidden)
+    given = json.dumps({"exercise": exercise, "source": source, "limits": held}).encode()
+    return sandbox.run(bwrap, PROGRAM, given + b"\n" + veil.whole(), limits, hidden)
 
 
-def _result(file: str, learner: str, name: str, answer: Handed, verdict: tuple[bool, str, str]) -> Result:
-    told = "" if answer.solved else mistake.name(answer.told)
-    solved, called, look_at = verdict
-    return Result(file, learner, name, solved, called, answer.solved, told, look_at)
+def _result(file: str, learner: str, name: str, answer: Handed, ended: Ended) -> Result:
+    told = "" if answer.solved else mistake.name(answer.told)[:LONGEST]
+    solved, called, refused = _verdict(ended)
+    named = unusual(answer.source, exercise_named(name))
+    look_at = ", ".join([*named, *([refused] if refused else [])])
+    return Result(file, learner, name, solved, called, answer.solved, told, look_at[:LONGEST])
 
 
 def _verdict(ended: Ended) -> tuple[bool, str, str]:
-    """Whether it is solved, the mistake, and what to look at. What came out may be anything."""
+    """Whether it is solved, the mistake, and what the walls have refused. What came out may be anything."""
     if ended.over:
-        return False, ended.over, ""
+        return False, ended.over, ended.over
     try:
         told = json.loads(ended.said)
-        solved, called, look_at = told["solved"], told["mistake"], told["look_at"]
+        solved, called, refused = told["solved"], told["mistake"], told["refused"]
     except (ValueError, LookupError, TypeError, RecursionError):
-        return False, NO_VERDICT, ""
-    if (type(solved), type(called), type(look_at)) != (bool, str, str) or solved == bool(called):
-        return False, NO_VERDICT, ""
-    return solved, called[:LONGEST], look_at[:LONGEST]
+        return False, NO_VERDICT, NO_VERDICT
+    if (type(solved), type(called), type(refused)) != (bool, str, str) or solved == bool(called):
+        return False, NO_VERDICT, NO_VERDICT
+    return solved, called[:LONGEST], refused

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,8 @@ LONGEST = 64 * 1024
 """Bytes that are read of what comes out."""
 RESERVE = 0.05
 """The part of the machine's memory that must stay free, whoever uses it."""
+FULL, MANY = 0.9, 0.4
+"""Parts of the processes that it may have: as many as it gets, and far more than a lab of four has."""
 
 
 @dataclass(frozen=True)
@@ -65,36 +68,49 @@ def _tried(command: list[str]) -> str:
     return said[-1] if tried.returncode else ""
 
 
-def run(bwrap: str, program: Sequence[str], given: str, limits: Limits, hidden: Sequence[Path] = ()) -> Ended:
-    """Run it with `given` on its standard input; `hidden` folders are empty for it wherever they lie.
+def run(
+    bwrap: str, program: Sequence[str], given: bytes, limits: Limits, hidden: Sequence[Path] = ()
+) -> Ended:
+    """Run it with the number of a descriptor as its last argument; `hidden` folders are empty for it.
 
-    With "" for `bwrap` there are no walls round it, only limits.
+    On that descriptor, a socket, it is `given` what to do, and says what came of it. Its standard streams
+    lead nowhere: bubblewrap's first process, which what runs inside may trace, has those too, and no other
+    descriptor. With "" for `bwrap` there are no walls round it, only limits.
     """
-    command = walls.command(bwrap, program, limits, hidden) if bwrap else list(program)
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=walls.environment() if bwrap else None,
-        start_new_session=not bwrap,
-        cwd="/" if bwrap else None,
-    )
-    said: list[bytes] = []
-    reader = threading.Thread(target=lambda: said.append(process.stdout.read(LONGEST)), daemon=True)
-    reader.start()
-    threading.Thread(target=_feed, args=(process, given.encode()), daemon=True).start()
-    try:
-        over = _watch(process, reader, limits)
-    finally:
-        _end(process)
-    reader.join(10)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        asked = [*program, str(theirs.fileno())]
+        process = subprocess.Popen(
+            walls.command(bwrap, asked, limits, hidden) if bwrap else asked,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=walls.environment() if bwrap else None,
+            start_new_session=not bwrap,
+            cwd="/" if bwrap else None,
+            pass_fds=[theirs.fileno()],
+        )
+        theirs.close()
+        said: list[bytes] = []
+        reader = threading.Thread(target=lambda: said.extend(_answer(ours, given)), daemon=True)
+        reader.start()
+        try:
+            over = _watch(process, reader, limits)
+        finally:
+            _end(process)
+        reader.join(10)
     return Ended(b"".join(said).decode(errors="replace"), over)
 
 
-def _feed(process: subprocess.Popen, given: bytes) -> None:
-    with suppress(BrokenPipeError), process.stdin:
-        process.stdin.write(given)
+def _answer(channel: socket.socket, given: bytes) -> Iterator[bytes]:
+    """What comes back for it, up to LONGEST bytes."""
+    left = LONGEST
+    with suppress(OSError):  # it has ended
+        channel.sendall(given)
+        channel.shutdown(socket.SHUT_WR)
+        while left and (part := channel.recv(left)):
+            left -= len(part)
+            yield part
 
 
 def _watch(process: subprocess.Popen, reader: threading.Thread, limits: Limits) -> str:
@@ -102,15 +118,18 @@ def _watch(process: subprocess.Popen, reader: threading.Thread, limits: Limits) 
     begun, first = time.monotonic(), psutil.virtual_memory()
     while reader.is_alive() and process.poll() is None:
         reader.join(LOOK_EVERY)
-        inside = _descendants(process)
+        inside = [_used(pid) for pid in _descendants(process)]
+        tasks, memory = sum(used[0] for used in inside), sum(used[1] for used in inside)
+        # The kernel lets none be above the limit: whoever is at it, or far on the way, would be.
+        if tasks > FULL * limits.processes:
+            return f"more than {limits.processes} processes"
         if time.monotonic() - begun > limits.seconds:
             return f"more than {limits.seconds:g} s"
-        if len(inside) > limits.processes:
-            return f"more than {limits.processes} processes"
         now, most = psutil.virtual_memory(), limits.memory * MB
         hidden = getattr(now, "shared", 0) - getattr(first, "shared", 0)  # files that only descriptors have
-        if max(hidden, sum(map(_memory, inside))) > most or now.available < RESERVE * now.total:
-            return f"more than {limits.memory} MB of memory"
+        if max(hidden, memory) > most or now.available < RESERVE * now.total:
+            bomb = tasks > MANY * limits.processes
+            return f"more than {f'{limits.processes} processes' if bomb else f'{limits.memory} MB of memory'}"
     return ""
 
 
@@ -120,12 +139,15 @@ def _descendants(process: subprocess.Popen) -> list[int]:
     return []
 
 
-def _memory(pid: int) -> int:
-    """Bytes that only memory holds, its own and shared; the files of libraries are everybody's."""
-    with suppress(OSError):
+def _used(pid: int) -> tuple[int, int]:
+    """Its threads, and bytes that only memory holds, own and shared; files of libraries are everybody's."""
+    try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-        return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith(("RssAnon", "RssShmem")))
-    return 0
+    except OSError:
+        return 1, 0
+    told = dict(line.split(":", 1) for line in lines if line.startswith(("Threads", "RssAnon", "RssShmem")))
+    kept = (int(told[name].split()[0]) for name in told if name != "Threads")  # a dead one has none
+    return int(told.get("Threads", 1)), 1024 * sum(kept)
 
 
 def _end(process: subprocess.Popen) -> None:

@@ -4,6 +4,7 @@ its owner, and only that exercise.
 
 import csv
 import json
+import sys
 from pathlib import Path
 
 import psutil
@@ -82,7 +83,7 @@ def my_sum(numbers):
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             program = open(f"/proc/{pid}/cmdline").read()
-            if pid == "1" or "grade.inside" in program:  # what judges it
+            if pid == "1" or "grade/begin" in program:  # what judges it
                 open(f"/proc/{pid}/mem", "rb")
                 found.append(program)
         except OSError:
@@ -158,7 +159,7 @@ ATTACKS = {
 NAMED = {
     "loops for ever": {"takes too long"},
     "loops above the function": {"takes too long"},
-    "forks": {"more than 512 processes", "more than 4096 MB of memory", "takes too long"},
+    "forks": {"more than 512 processes"},
     "eats memory": {"RuntimeError"},
     "eats memory in many processes": {"more than 4096 MB of memory"},
     "fills the disk": {"OSError", mistake.DIED},  # a rank has no room for its own files either
@@ -245,14 +246,19 @@ def test_without_a_sandbox_only_if_the_teacher_says_so(tmp_path, monkeypatch, ca
     assert "each answer runs as you" in capsys.readouterr().err
 
 
+LISTS = """
+import os, socket, sys
+socket.socket(fileno=int(sys.argv[-1])).send(repr(os.listdir(sys.argv[1])).encode())
+"""
+
+
 def test_what_was_handed_in_is_hidden_wherever_it_lies(bwrap, tmp_path, monkeypatch):
     folder = hand_in(tmp_path, "Ada", my_sum=(A_RIGHT_ONE, "solved"))
     folder.chmod(0o755)  # or root's answers, who are nobody, would not see it in any case
     seen = [*walls._seen(), str(folder)]
     monkeypatch.setattr(walls, "_seen", lambda: seen)
-    looks = ["ls", str(folder)]
-    assert sandbox.run(bwrap, looks, "", PATIENT).said == f"ada{ENDING}\n"
-    assert sandbox.run(bwrap, looks, "", PATIENT, [folder]).said == ""
+    looks = [sys.executable, "-c", LISTS, str(folder)]
+    assert sandbox.run(bwrap, looks, b"", PATIENT).said == f"['ada{ENDING}']"
+    assert sandbox.run(bwrap, looks, b"", PATIENT, [folder]).said == "[]"
     (folder / "results").mkdir()
-    looks = ["sh", "-c", f"ls {folder}; echo looked"]
-    assert sandbox.run(bwrap, looks, "", PATIENT, [folder, folder / "results"]).said == "looked\n"
+    assert sandbox.run(bwrap, looks, b"", PATIENT, [folder, folder / "results"]).said == "[]"
