@@ -293,9 +293,9 @@ RUNS = """
 class Told:
     def __init__(self, *made): self.made = made
     def __reduce__(self): return self.made
-class Answer:
-    def __init__(self, told): self.told = told
-    def item(self): return self.told
+import labkit.exercises.on_rank as on_rank
+def answer(*told):
+    on_rank.portable = lambda value, depth=0: Told(*told)
 """
 FORGERIES = {
     "modules where the judge was begun": WRITES
@@ -329,7 +329,7 @@ def my_sum(numbers):
     + """
 CODE = "import os\\nfor n in range(64):\\n  try: os.write(n, %r)\\n  except OSError: pass\\nos._exit(0)" % V
 def my_sum(numbers):
-    return Answer(Told(exec, (CODE,)))
+    answer(exec, (CODE,))
 """,
     "the same in a tensor's storage": WRITES
     + RUNS
@@ -339,7 +339,7 @@ CODE = "import os\\nfor n in range(64):\\n  try: os.write(n, %r)\\n  except OSEr
 kept = io.BytesIO()
 torch.save(Told(exec, (CODE,)), kept)
 def my_sum(numbers):
-    return Answer(Told(torch.storage._load_from_bytes, (kept.getvalue(),)))
+    answer(torch.storage._load_from_bytes, (kept.getvalue(),))
 """,
     "the solution of the catalogue": """
 from labkit.exercises.catalogue import exercise_named
@@ -357,7 +357,7 @@ def my_sum(numbers):
 
 FORGERIES["one value, whoever asks"] = """
 import labkit.exercises.on_rank as on_rank
-on_rank._portable = lambda value: 7
+on_rank.portable = lambda value, depth=0: 7
 def my_least_bandwidth(*_):
     return 7
 """
