@@ -68,7 +68,12 @@ CHEATS = {
     "only rank 0 right, in place": Cheat(
         _in_place, ("wrong",), after="if dist.get_rank():\n    given[0].zero_()"
     ),
-    "nothing returned": Cheat(_returns, ("Nothing came back",), after="result = None"),
+    "nothing returned": Cheat(
+        _returns,
+        # Where a judge has words of its own, that None came stands in what is shown.
+        ("othing came back", "got None, which", "got      None", "got      list [None"),
+        after="result = None",
+    ),
     "nothing done": Cheat(
         _in_place, ("wrong",), before="import copy\ngiven = (copy.deepcopy(given[0]), *given[1:])"
     ),
@@ -91,7 +96,7 @@ CHEATS = {
     ),
     "another draw's answer": Cheat(
         _returns,
-        ("wrong", "differ"),
+        ("wrong", "differ", "nobody took"),
         before="from labkit.exercises.catalogue import exercise_named\n"
         "drawn = torch.Generator().manual_seed(1)\n"
         'given = exercise_named("THE_EXERCISE").given(drawn, dist.get_world_size())[dist.get_rank()]',
