@@ -4,6 +4,7 @@ It exists without the history of the last calls, which labkit's own group keeps 
 with it. A test holds that it calls the same functions in the same order as the group that can record.
 """
 
+import sys
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -12,8 +13,9 @@ import torch
 
 from labkit.mpi import work
 from labkit.mpi.call import Call
-from labkit.mpi.group import COLLECTIVE
-from labkit.mpi.hazards.watch import watch
+from labkit.mpi.group import _FLAG, COLLECTIVE, _is_small
+from labkit.mpi.hazards import temporaries
+from labkit.mpi.hazards.watch import cannot_be_waited_for, only_gives, watch
 from labkit.mpi.messages import slow_link
 from labkit.mpi.process_group import MPIProcessGroup
 from labkit.mpi.progress import progress
@@ -83,12 +85,21 @@ class Group(MPIProcessGroup):
             if self.world.checked:
                 call.where = call.where or position_above(*COLLECTIVE)
                 begun.agreement = Agreement(self.side, call, *blocks)
+                self._tell_apart(begun.agreement)
             self.queue.append(begun)
             self.pump()
         if begun.error is not None:
             raise begun.error
-        if self.world.checked and getattr(opts, "asyncOp", False):
+        later = getattr(opts, "asyncOp", False)
+        if later and self.world.checked:
             watch(begun, tensors if reads is None else reads, results)
+        if later and cannot_be_waited_for(sys._getframe(1)):
+            begun.wait()
+        if later:
+            if begun.watch is None and call.bytes <= _FLAG and all(_is_small(t) for t in tensors):
+                self.flags.append(begun)
+        elif self.world.checked and not only_gives(call, self.world.rank):
+            temporaries.watch(call, results)
         return begun
 
 
