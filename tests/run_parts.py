@@ -89,7 +89,7 @@ PERTURBED_WEIGHTS = replace(NOTEBOOKS, name="perturbed weights", minutes=25, env
 AVX2 = replace(NOTEBOOKS, name="AVX2", minutes=25, environment={"ATEN_CPU_CAPABILITY": "avx2"})
 ONE_THREAD = replace(NOTEBOOKS, name="one thread", minutes=25, environment={"OMP_NUM_THREADS": "1"})
 OTHER_ARITHMETICS = (PERTURBED_WEIGHTS, AVX2, ONE_THREAD)
-LAB = Part("lab", 15, pytest("tests/lab", "-m", f"ranks and {EVERYWHERE}"))
+LAB = Part("lab", 25, pytest("tests/lab", "-m", f"ranks and {EVERYWHERE}"))
 RANKS = Part("ranks", 25, pytest(*UNIT, "--ignore=tests/lab", "-m", f"ranks and {EVERYWHERE}"))
 TIMED = Part("timed", 5, marked("timed and not slow"))
 MPI = Part("mpi", 12, pytest("tests/mpi", "-m", EVERYWHERE))

@@ -60,10 +60,11 @@ class Value(CannedObject):
 def install() -> None:
     """Send what cells have this way, on a rank from now on; a Lost that it gets goes back as the answer."""
     from ipyparallel.engine import datapub, kernel  # which a notebook has no use for
-    from torch.distributed import get_rank
+
+    from labkit.mpi.wire.runtime import WORLD
 
     def sent(value: Any, **thresholds: int) -> list[Any]:
-        asked = f"to bring a {{}} of rank {get_rank()} to the notebook"
+        asked = f"to bring a {{}} of rank {WORLD.rank} to the notebook"
         try:
             return serialize_object(Value(value, asked), **thresholds)
         except LabError as error:
