@@ -97,9 +97,15 @@ def _hooked(name: str, verb: Callable[..., Work]) -> Callable[..., Work]:
 
     @wraps(verb)
     def hooked(group: Group, *args: Any, **kwargs: Any) -> Work:
-        outer = torchs(group, *args, **kwargs)
-        # torch hands back a Work that knows only how to wait; what tensors of some modes do never came here.
-        return vars(_passed).pop("work", outer)
+        try:
+            outer = torchs(group, *args, **kwargs)
+            # torch hands back a Work that can only wait; what tensors of some modes do never came here.
+            return vars(_passed).pop("work", outer)
+        except BaseException:
+            work = vars(_passed).pop("work", None)
+            if work is not None:  # interrupted, or refused by a hook, on its way to whoever would wait for it
+                group.give_up(work)
+            raise
 
     # torch calls what overrides a method of it, unless that one is the caller, which it tells by its name.
     hooked.__code__ = hooked.__code__.replace(co_name=name)  # type: ignore[attr-defined]

@@ -24,8 +24,7 @@ def test_a_lab(newest_torch, tmp_path):
 @torches
 def test_the_backend(newest_torch):
     table = "tests/mpi/test_table.py", "tests/mpi/test_torch_internals.py"
-    # From 2.15 on the Flight Recorder keeps the last 2,000 calls, so memory grows until then.
-    pytest_in(newest_torch, *table, "-m", BY_DAY, "-k", "not leaks")
+    pytest_in(newest_torch, *table, "-m", BY_DAY)
 
 
 @torches
