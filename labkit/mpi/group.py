@@ -12,6 +12,7 @@ from labkit import LabError
 from labkit.mpi.call import Call
 from labkit.mpi.hazards import temporaries
 from labkit.mpi.hazards.watch import cannot_be_waited_for, only_gives, watch
+from labkit.mpi.hooks import keep
 from labkit.mpi.lifecycle import Lifecycle
 from labkit.mpi.messages import slow_link
 from labkit.mpi.progress import deferred, progress
@@ -73,6 +74,7 @@ class Group(Lifecycle):
             record.begin(call, at_once=not getattr(opts, "asyncOp", True))
             work.recorded = True
         try:
+            keep(work)
             with progress:
                 self.sequence += 1
                 call.sequence = self.sequence
@@ -131,6 +133,7 @@ class Group(Lifecycle):
             record.begin(work.call)
             work.recorded = True
         try:
+            keep(work)
             with progress:
                 work.post(step)
         except KeyboardInterrupt:

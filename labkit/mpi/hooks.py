@@ -36,7 +36,16 @@ _OLD_NAMES = (
     "reduce_scatter_tensor_coalesced", "alltoall_base",
 )  # fmt: skip
 _KIND = dist.ProcessGroup.BackendType.MPI
-_passed = threading.local()
+
+
+class _Way(threading.local):
+    """What is on its way past the hooks in this thread: the works begun, and the one to be returned."""
+
+    begun: list[Work] | None = None
+    work: Work | None = None
+
+
+_way = _Way()
 
 
 class _Inside(PythonBackend):
@@ -84,9 +93,19 @@ def _with_one_inside(init: Callable[..., None]) -> Callable[..., None]:
     return __init__
 
 
+def keep(work: Work) -> None:
+    """Note a work before any of it is posted: interrupted on its way back past the hooks, it is given up."""
+    if _way.begun is not None:
+        _way.begun.append(work)
+
+
 def _at_work(verb: Callable[..., Work]) -> Callable[..., Work]:
     def at_work(inside: _Inside, *args: Any) -> Work:
-        _passed.work = work = verb(inside.group(), *args)
+        try:
+            _way.work = work = verb(inside.group(), *args)
+        except Exception:
+            _way.begun = []  # refused, or failed: nothing of it is under way
+            raise
         return work
 
     return at_work
@@ -97,15 +116,21 @@ def _hooked(name: str, verb: Callable[..., Work]) -> Callable[..., Work]:
 
     @wraps(verb)
     def hooked(group: Group, *args: Any, **kwargs: Any) -> Work:
+        above, _way.begun = _way.begun, []  # a schedule calls verbs while its own call is under way
         try:
             outer = torchs(group, *args, **kwargs)
             # torch hands back a Work that can only wait; what tensors of some modes do never came here.
-            return vars(_passed).pop("work", outer)
+            work = _way.work or outer
+            # Any call will do: what a signal asked for meanwhile is raised here, not behind the return.
+            threading.get_ident()
+            return work
         except BaseException:
-            work = vars(_passed).pop("work", None)
-            if work is not None:  # interrupted, or refused by a hook, on its way to whoever would wait for it
-                group.give_up(work)
+            # Interrupted, or refused by a hook, on its way to whoever would wait for it.
+            for begun in _way.begun:
+                group.give_up(begun)
             raise
+        finally:
+            _way.begun, _way.work = above, None
 
     # torch calls what overrides a method of it, unless that one is the caller, which it tells by its name.
     hooked.__code__ = hooked.__code__.replace(co_name=name)  # type: ignore[attr-defined]

@@ -69,9 +69,13 @@ class Lifecycle(Identity):
         """Leave a call that was interrupted or came to its deadline.
 
         A receive is taken back and the group stays as it was. Anything else cannot be: other
-        ranks may have it, or have it halfway.
+        ranks may have it, or have it halfway. One that is done stays done.
         """
         with progress:
+            if work.done:
+                return
+            if work.watch is not None:
+                work.watch.end()
             if isinstance(work, Receive):
                 taken_back = work.message in self.data.flying and self.data.cancel(work.message)
                 if taken_back and not self.world.checked:

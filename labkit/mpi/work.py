@@ -30,34 +30,36 @@ class Work(UnderWay):
 
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:
         """Block until done. KeyboardInterrupt, DeadlineError and MismatchError come out of here."""
-        if self.watch is not None:
-            self.watch.end()
-        remember(self.call)
-        if not self.done:
-            if self.recorded and self.call.waited is None:
-                record.wait(self.call)
-            seconds = timeout.total_seconds()
-            if seconds <= 0:
-                seconds = self.group.seconds
-            try:
-                in_time = wait_until(self.poll, seconds, self.call, self)
-            except KeyboardInterrupt:
-                self.group.give_up(self)
-                raise
-            if not in_time:
-                self.group.give_up(self)
-                self.call.locate()
-                self.error = DeadlineError(
-                    f"{self.call} on group {self.group.group_name!r}, {self.call.line}",
-                    f"not done after {seconds:g} s on rank {self.group.world.rank}",
-                    "see which rank did not take part; then labkit.mpi.recover() on every rank",
-                )
+        try:  # around all of it: a work is its caller's from the moment that the verb returns
+            if self.watch is not None:
+                self.watch.end()
+            remember(self.call)
+            if not self.done:
+                self._wait_until_done(timeout.total_seconds())
+        except KeyboardInterrupt:
+            self.group.give_up(self)
+            raise
         if self.error is not None:
             self.seen = True
             raise self.error
         if self.watch is not None:
             self._leave_watch()
         return True
+
+    def _wait_until_done(self, seconds: float) -> None:
+        if self.recorded and self.call.waited is None:
+            record.wait(self.call)
+        if seconds <= 0:
+            seconds = self.group.seconds
+        if wait_until(self.poll, seconds, self.call, self):
+            return
+        self.group.give_up(self)
+        self.call.locate()
+        self.error = DeadlineError(
+            f"{self.call} on group {self.group.group_name!r}, {self.call.line}",
+            f"not done after {seconds:g} s on rank {self.group.world.rank}",
+            "see which rank did not take part; then labkit.mpi.recover() on every rank",
+        )
 
     def _leave_watch(self) -> None:
         watch, self.watch = self.watch, None

@@ -3,6 +3,8 @@
 import json
 import os
 import pickle
+import signal
+from contextlib import suppress
 from urllib.request import urlopen
 
 import torch
@@ -105,6 +107,28 @@ def a_hook_may_refuse_a_call(w):
     equal(t, w.mine(3))
     dist.all_reduce(t, group=group)
     dist.destroy_process_group(group)
+    usable(w)
+
+
+@case(gloo=False, since=(2, 14))
+def an_interrupt_past_the_hooks_gives_the_call_up(w):
+    """It falls between the posting and the return, where nobody else has the Work."""
+    from labkit.mpi import TaintedError, recover
+
+    group = dist.new_group()
+    group.register_post_hook(1, lambda call: signal.raise_signal(signal.SIGINT))
+    for call in lambda: dist.recv(torch.empty(2), w.next, group=group), lambda: dist.barrier(group=group):
+        try:
+            call()
+        except KeyboardInterrupt:
+            continue
+        raise AssertionError("it was not interrupted")
+    group.unregister_post_hook(1)
+    assert not [step for step in group.data.flying if step.verb == "Irecv"], "the receive is still open"
+    with suppress(TaintedError):
+        dist.barrier(group=group)
+        raise AssertionError("a barrier that was interrupted had not been begun")
+    recover()
     usable(w)
 
 
