@@ -118,10 +118,10 @@ def _hooked(name: str, verb: Callable[..., Work]) -> Callable[..., Work]:
     def hooked(group: Group, *args: Any, **kwargs: Any) -> Work:
         above, _way.begun = _way.begun, []  # a schedule calls verbs while its own call is under way
         try:
-            outer = torchs(group, *args, **kwargs)
-            # torch hands back a Work that can only wait; what tensors of some modes do never came here.
-            work = _way.work or outer
-            # Any call will do: what a signal asked for meanwhile is raised here, not behind the return.
+            work = torchs(group, *args, **kwargs)
+            if _way.work is not None:  # else a tensor of some mode was done elsewhere
+                work = _way.work  # torch's can only wait, and lets other threads run while it is destroyed
+            # Any call will do: what a signal asked for until now is raised here, not behind the return.
             threading.get_ident()
             return work
         except BaseException:
