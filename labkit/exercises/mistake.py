@@ -19,6 +19,7 @@ NAMES = (
     (r"deadlock", "deadlock"),
     (r"nothing moves", "ranks wait, though all have called"),
     (r"the deadline of", TOO_LONG),
+    (rf"{_RANKS} did not answer within", TOO_LONG),
     (rf"{_RANKS} raised an error for which.*?(\w+(?:Error|Exception)):", r"\1"),
     (rf"{_RANKS}: (\w+)", r"\1"),
     (r".*\bdied\b", DIED),

@@ -21,6 +21,7 @@ def test_what_is_right_has_none():
         ("in a world of 3, the deadline of 10 s passed\nranks 0-2 at line 2: while True:", "takes too long"),
         ("in a world of 2, ranks 0-1: NameError: name 'los' is not defined (line 2)", "NameError"),
         ("the deadline of 10 s passed\nranks 0-3 at line 1", "takes too long"),
+        ("ranks 0-3 did not answer within 30 s: busy with something else", "takes too long"),
         ("in a world of 4, ranks 0, 2 and 3: ValueError: deadlock: 3", "ValueError"),
         ("rank 0 (pid 34 on lab) died: Killed (signal 9)", DIED),
         (
