@@ -124,6 +124,10 @@ def _hooked(name: str, verb: Callable[..., Work]) -> Callable[..., Work]:
             # Any call will do: what a signal asked for until now is raised here, not behind the return.
             threading.get_ident()
             return work
+        except (
+            NotImplementedError
+        ):  # of a layout that torch hands to no backend: the verb says which it takes
+            return verb(group, *args, **kwargs)
         except BaseException:
             # Interrupted, or refused by a hook, on its way to whoever would wait for it.
             for begun in _way.begun:

@@ -104,7 +104,8 @@ def _plain(x: object) -> object:
     if not isinstance(x, torch.Tensor):
         return str(x)
     x = x.detach().to_dense().resolve_conj().resolve_neg().clone()
-    return x.view(torch.uint8) if x.dtype.itemsize == 1 and x.dtype != torch.bool and x.dim() else x
+    bits = x.dtype.itemsize == 1 and x.dtype != torch.bool or str(x.dtype) == "torch.bcomplex32"
+    return x.view({1: torch.uint8, 4: torch.int32}[x.dtype.itemsize]) if bits and x.dim() else x
 
 
 def _of_dtype(w: World, dtype: torch.dtype) -> torch.Tensor:
