@@ -16,6 +16,7 @@ from labkit.mpi.call import Call
 from labkit.mpi.group import _FLAG, COLLECTIVE, _is_small
 from labkit.mpi.hazards import temporaries
 from labkit.mpi.hazards.watch import cannot_be_waited_for, only_gives, watch
+from labkit.mpi.hooks import keep
 from labkit.mpi.messages import slow_link
 from labkit.mpi.process_group import MPIProcessGroup
 from labkit.mpi.progress import progress
@@ -37,16 +38,18 @@ class Work(work.Work):
         if self.group.remembers:
             remember(self.call)
         if not self.done:
-            seconds = timeout.total_seconds()
-            if seconds <= 0:
-                seconds = self.group.seconds
-            if not wait_until(self.poll, seconds, self.call, self):
-                raise TimeoutError(f"{self.call} is not done after {seconds:g} s")
+            self._wait_until_done(timeout.total_seconds())
         if self.error is not None:
             raise self.error
         if self.watch is not None:
             self._leave_watch()
         return True
+
+    def _wait_until_done(self, seconds: float) -> None:
+        if seconds <= 0:
+            seconds = self.group.seconds
+        if not wait_until(self.poll, seconds, self.call, self):
+            raise TimeoutError(f"{self.call} is not done after {seconds:g} s")
 
     def finish(self) -> None:
         self.done, self.plan, self.agreement = True, None, None
@@ -79,6 +82,7 @@ class Group(MPIProcessGroup):
         self.sequence += 1
         call.sequence = self.sequence
         begun = Work(self, call, plan, results, window)
+        keep(begun)
         with progress:
             if self.remembers:
                 remember(call)
