@@ -14,7 +14,7 @@ from labkit.launch.cluster import START_DEADLINE, Start
 from labkit.launch.interrupts import interrupts_held
 from labkit.launch.keeping import Keeping
 from labkit.launch.preflight import start
-from labkit.launch.runtime import RUNTIME, WHERE, with_room
+from labkit.launch.runtime import WHERE, with_room
 
 
 def this_notebook() -> str:
@@ -72,7 +72,7 @@ class Engines:
                 engines.belong_to(owner)
                 private.write(engines.folder / WHERE, processes.here())
             if plan.hosts:
-                engines.address = start.require_hosts(plan, RUNTIME)
+                engines.address = start.require_hosts(plan, runtime.RUNTIME)
             if plan.launcher == "slurm":
                 engines.address = slurm.own_address_for_nodes()
                 engines.folder.joinpath(slurm.MARKER).touch()

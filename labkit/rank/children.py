@@ -10,6 +10,8 @@ import io
 import multiprocessing
 import pickle
 import sys
+import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from multiprocessing import context, reduction
@@ -44,6 +46,15 @@ def install() -> None:
             return False
         return bool(exited(workers))
 
+    def dropped(queue: Any, handler: threading.Thread, size: int) -> None:
+        """Take the tasks that are left out of the queue, and do not make them here, which may raise."""
+        with queue._rlock:
+            while handler.is_alive() and queue._reader.poll():
+                queue._reader.recv_bytes()
+                time.sleep(0)
+
+    if hasattr(Pool, "_help_stuff_finish"):
+        Pool._help_stuff_finish = staticmethod(dropped)  # type: ignore
     if exited is not None:  # another Python might do it by another name
         Pool.__init__, Pool._join_exited_workers = __init__, staticmethod(joined)  # type: ignore
 

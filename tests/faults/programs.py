@@ -745,10 +745,10 @@ PROGRAMS = (
     Program(
         "two workers of a pool", THREADS,
         (
-            "import time; time.sleep(0.5 * rank); from concurrent.futures import ThreadPoolExecutor\n"
+            "import time; time.sleep(rank); from concurrent.futures import ThreadPoolExecutor\n"
             "def sums():\n    dist.all_reduce(torch.ones(3))\n"
             "def barriers():\n    dist.barrier()\nwith ThreadPoolExecutor(2) as pool:\n"
-            "    done = [pool.submit(f) for f in [sums, barriers][::1 - 2 * rank]]\n"
+            "    done = [pool.submit(f) for f in [sums, barriers][::1 - 2 * rank] if not time.sleep(0.2)]\n"
             "for work in done:\n    work.result()"
         ),
         (

@@ -12,7 +12,7 @@ import torch
 
 from labkit import LabError, launch
 from labkit.lab.lab import Lab
-from labkit.launch import engines
+from labkit.launch import runtime
 from labkit.launch.hosts import ports, ssh
 from tests.faults.test_faults import run
 
@@ -24,7 +24,7 @@ SECONDS = 60.0
 @pytest.fixture(autouse=True)
 def folder_of_labs(monkeypatch, tmp_path):
     """A folder in which no other lab of this user comes and goes."""
-    monkeypatch.setattr(engines, "RUNTIME", tmp_path / "labs")
+    monkeypatch.setattr(runtime, "RUNTIME", tmp_path / "labs")
 
 
 @pytest.fixture(autouse=True)
@@ -36,12 +36,12 @@ def patient(monkeypatch):
 
 def refusal(box, hosts="miriad2a:1,miriad2b:1") -> LabError:
     """Start a lab that cannot start; the error comes in time, and nothing is left on any host."""
-    before, start = sorted(engines.RUNTIME.glob("*")), time.monotonic()
+    before, start = sorted(runtime.RUNTIME.glob("*")), time.monotonic()
     with pytest.raises(LabError) as caught:
         Lab(launch.plan(hosts=hosts)).stop()
     assert time.monotonic() - start < SECONDS
     box.wait_until_empty(30)
-    assert sorted(engines.RUNTIME.glob("*")) == before
+    assert sorted(runtime.RUNTIME.glob("*")) == before
     return caught.value
 
 
@@ -137,10 +137,10 @@ def test_no_environment(box, covered):
 
 
 def test_no_shared_folder(box, covered):
-    engines.RUNTIME.mkdir(parents=True, exist_ok=True)
-    covered("miriad2b", engines.RUNTIME)
+    runtime.RUNTIME.mkdir(parents=True, exist_ok=True)
+    covered("miriad2b", runtime.RUNTIME)
     error = refusal(box)
-    assert error.found == f"miriad2b: it does not see the files of {engines.RUNTIME}"
+    assert error.found == f"miriad2b: it does not see the files of {runtime.RUNTIME}"
     assert "miriad2b" in error.fix
 
 

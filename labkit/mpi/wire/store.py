@@ -42,7 +42,7 @@ def _new_file(several_hosts: bool) -> str:
     if several_hosts or not hasattr(os, "memfd_create"):
         if FOLDER not in os.environ:
             return ""
-        file = Path(os.environ[FOLDER], "store")
+        file = Path(os.environ[FOLDER], f"store-{secrets.token_hex(8)}")  # a lab makes more than one
         file.touch(0o600)
         return str(file)
     name = f"labkit-{secrets.token_hex(8)}"
