@@ -7,6 +7,8 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
+from labkit.mpi.torch_internals import PLUGINS
+
 
 class Identity(dist.ProcessGroup):
     """The names under which torch, from Python and from C++, looks these up."""
@@ -68,7 +70,8 @@ class Identity(dist.ProcessGroup):
 
     get_backend = _get_backend
 
-    supports_coalescing = supports_splitting = supports_shrinking = supports_time_estimate = False
+    supports_coalescing = supports_shrinking = supports_time_estimate = False
+    supports_splitting = PLUGINS  # torch 2.13 splits on accelerators alone
 
     def supports_tensor_alloc(self, device: torch.device) -> bool:
         return False

@@ -3,6 +3,7 @@
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 import torch.distributed as dist
@@ -45,10 +46,13 @@ def test_on_one_machine_it_is_a_file_without_a_name(ranks):
 
 def test_on_several_hosts_it_is_a_file_in_the_labs_folder(tmp_path, monkeypatch):
     monkeypatch.setenv(store.FOLDER, str(tmp_path))
-    stores = met(3, several_hosts=True)
-    assert {own.path for own in stores} == {str(tmp_path / "store")}
-    assert (tmp_path / "store").stat().st_mode & 0o077 == 0
-    require_shared(stores)
+    first, second = met(3, several_hosts=True), met(3, several_hosts=True)
+    files = [{own.path for own in stores} for stores in (first, second)]
+    assert [len(paths) for paths in files] == [1, 1] and files[0] != files[1], "each store has its own"
+    for path in map(Path, files[0] | files[1]):
+        assert path.parent == tmp_path and path.stat().st_mode & 0o077 == 0
+    require_shared(first)
+    require_shared(second)
 
 
 @pytest.mark.parametrize("lost", ["no folder", "a file that the others do not see", "locks that do not hold"])

@@ -23,12 +23,9 @@ def test_a_lab(newest_torch, tmp_path):
 
 @torches
 def test_the_backend(newest_torch):
-    """The table at one world size, as ranks agree, and what labkit leans on in torch.
-
-    Not `split_group`: since PyTorch 2.15 it works over gloo, and over "mpi" torch refuses it.
-    """
+    """The table at one world size, as ranks agree, and what labkit leans on in torch."""
     table = "tests/mpi/test_table.py", "tests/mpi/test_torch_internals.py"
-    chosen = "(3-checked or internals) and not split_group"
+    chosen = "3-checked or internals"
     pytest_in(newest_torch, *table, "-m", BY_DAY, "-k", chosen)
 
 
