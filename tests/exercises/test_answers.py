@@ -59,19 +59,22 @@ def each_exercise_in_turn(test, one_in):
     return pytest.mark.parametrize("name", given)
 
 
-def each_of(kind, answers, one_in):
-    """The exercises' answers, by place or name; of one exercise in so many `make test` tries the first."""
+def each_of(kind, answers, one_in, at_once):
+    """The exercises' answers, by place or name.
+
+    `make test` tries one of one exercise in so many, `make test-all` `at_once` of each, at other places from
+    exercise to exercise, and `make nightly` all.
+    """
     by_day = drawn(kind, list(EXERCISES), len(EXERCISES) // one_in)
-    return [
-        pytest.param(
-            name,
-            which,
-            id=f"{IDS[name]}: {kind} {which}",
-            marks=[pytest.mark.slow] * (name not in by_day or n > 0),
-        )
-        for name in EXERCISES
-        for n, which in enumerate(answers(name))
-    ]
+    given = []
+    for place, name in enumerate(EXERCISES):
+        of_it = list(answers(name))
+        for n, which in enumerate(of_it):
+            now = (n - place) % len(of_it)
+            tier = [] if now == 0 and name in by_day else ["slow" if now < at_once else "nightly"]
+            marks = [getattr(pytest.mark, mark) for mark in tier]
+            given.append(pytest.param(name, which, id=f"{IDS[name]}: {kind} {which}", marks=marks))
+    return given
 
 
 def cheats(name):
@@ -157,7 +160,7 @@ def refused(verdict, name, source, *says):
 
 
 @pytest.mark.parametrize(
-    ("name", "number"), each_of("right", lambda name: range(len(EDITS.get(name, ()))), one_in=8)
+    ("name", "number"), each_of("right", lambda name: range(len(EDITS.get(name, ()))), one_in=8, at_once=1)
 )
 def test_another_right_answer_passes(verdict, name, number):
     told = verdict(name, EXERCISES[name].answer_of(EDITS[name][number]))
@@ -165,7 +168,7 @@ def test_another_right_answer_passes(verdict, name, number):
 
 
 @pytest.mark.parametrize(
-    ("name", "number"), each_of("wrong", lambda name: range(len(EXERCISES[name].wrong)), one_in=4)
+    ("name", "number"), each_of("wrong", lambda name: range(len(EXERCISES[name].wrong)), one_in=4, at_once=4)
 )
 def test_a_known_mistake_is_named(verdict, name, number):
     exercise = EXERCISES[name]
@@ -175,7 +178,7 @@ def test_a_known_mistake_is_named(verdict, name, number):
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    each_of("cheat", cheats, one_in=8),
+    each_of("cheat", cheats, one_in=8, at_once=1),
 )
 def test_a_cheat_is_refused(verdict, name, kind):
     refused(verdict, name, CHEATS[kind].of(EXERCISES[name]), *CHEATS[kind].says)
