@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -188,11 +189,18 @@ def _factor(answers: Answers, right: list, wrong: list[int]) -> list[str]:
 
 
 def close(found: object, expected: object, tolerance: float = 1e-4) -> bool:
-    """Whether two values agree: as numbers, element by element, of one shape where there are several."""
+    """Whether two values agree: as numbers, element by element, of one shape where there are several.
+
+    Nothing is close to what is infinite, or no number, but the same.
+    """
     a, b = numbers(found), numbers(expected)
     if a is None or b is None or a.numel() != b.numel() or (a.numel() > 1 and a.shape != b.shape):
         return False
-    return bool(((a - b).abs().max() <= tolerance * max(1e-30, b.abs().max())).item()) if a.numel() else True
+    if not a.numel():
+        return True
+    largest = b.abs().max().item()
+    apart = tolerance * max(1e-30, largest) if math.isfinite(largest) else 0
+    return torch.allclose(a, b, rtol=0, atol=apart, equal_nan=True)
 
 
 def _first_difference(found: object, expected: object, tolerance: float) -> int:

@@ -67,6 +67,12 @@ def test_shapes_must_agree():
     assert "shape [2, 3]" in show(torch.ones(2, 3))
 
 
+def test_only_the_same_is_close_to_what_is_not_finite():
+    inf, nan = float("inf"), float("nan")
+    assert close(inf, inf) and close([nan, 1.0], [nan, 1.0])
+    assert not close(1.0, inf) and not close(-inf, inf) and not close(1.0, nan) and not close(inf, 1.0)
+
+
 def test_it_names_the_wrong_rank_what_was_expected_and_what_it_got():
     assert say(ONE + TWO, TWO).splitlines() == [
         "rank 1 is wrong",

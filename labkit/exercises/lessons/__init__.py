@@ -10,8 +10,6 @@ epoch       an epoch of synchronous SGD
 averaged_loss  a step that averages the loss and not the gradient
 server      a server that does not wait
 gossiping   a round of gossip that changes what it is sending
-operators   Megatron's f and g
-biases      a layer cut by rows whose bias is added on every rank
 pipelines   pipelines drawn for a check
 schedules   1F1B
 rooms       a schedule for stages with little room
@@ -34,7 +32,6 @@ choosing    which all-reduce is the fastest, by the formulas
 larger_worlds  a sum by messages with more ranks than the lab has
 pushed_rows  gradients of rows that may come twice
 first_arrivals  the mean of those that arrive first
-split_loss  cross entropy over split classes
 stage_1     a step of which each rank does its part
 stage_2     gradients that are shared as soon as they are complete
 stage_3     a layer whose weights are whole only while it computes
