@@ -10,10 +10,6 @@ epoch       an epoch of synchronous SGD
 averaged_loss  a step that averages the loss and not the gradient
 server      a server that does not wait
 gossiping   a round of gossip that changes what it is sending
-pipelines   pipelines drawn for a check
-schedules   1F1B
-rooms       a schedule for stages with little room
-recomputation  steps of a pipeline that keep inputs, and one that keeps too few
 late_gradients  a server with backup workers that uses what comes too late
 first_bugs  small programs that run and are wrong: lessons 01 to 03
 noise       the gradient noise scale from the ranks' gradients

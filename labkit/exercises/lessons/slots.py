@@ -22,14 +22,14 @@ def wrong_slots(found: Any, stages: int, microbatches: int, room: int, most: int
     return _late(found, most)
 
 
-def told(answers: Answers, of: str) -> str:
-    """What the learner hears if a rank's answer is a sentence; `of` names what was drawn: "3 stages"."""
+def told(answers: Answers) -> str:
+    """What the learner hears if a rank's answer is a sentence, which says what is wrong with its slots."""
     sentences = [found for found in answers.found if isinstance(found, str) and found]
     if not sentences:
         return ""
     others = len(set(sentences)) > 1 or len(sentences) < answers.size
     more = "\nThe ranks differ: every rank must return the slots of all stages." if others else ""
-    return f"the schedule is not what was asked for\n  {sentences[0]}\n  That was for {of}.{more}"
+    return f"the schedule is not what was asked for\n  {sentences[0]}{more}"
 
 
 def _are_slots(found: Any) -> bool:
