@@ -28,11 +28,6 @@ choosing    which all-reduce is the fastest, by the formulas
 larger_worlds  a sum by messages with more ranks than the lab has
 pushed_rows  gradients of rows that may come twice
 first_arrivals  the mean of those that arrive first
-stage_1     a step of which each rank does its part
-stage_2     gradients that are shared as soon as they are complete
-stage_3     a layer whose weights are whole only while it computes
-early_steps  a step with the gradient of the last micro-batch alone
-clipping    the norm of a gradient of which each rank has a part
 meshes      meshes on which a check tries a function
 mesh_gradients  gradients on a mesh, averaged along one axis
 mesh_norm   a norm in which some gradients count several times
