@@ -152,20 +152,21 @@ PARTS: dict[str, tuple[Stage, ...]] = {
     ),
     "test-all": (
         ((SLOW, SLOW_PROGRAMS), (SLOW_ANSWERS, DOCS, SLOW_CLASS), (SLOW_FAULTS, SLOW_MPI, SLURM)),
-        *in_turn(SLOW_TIMED, Part("browser", 25, marked("browser")), SLOW_LESSONS),
+        *in_turn(
+            SLOW_TIMED,
+            Part("random histories", 25, pytest(FUZZ, "-s", "-m", "slow and not nightly")),
+            Part("browser", 25, marked("browser")),
+            SLOW_LESSONS,
+        ),
         # These wait for other processes most of the time. There is one box of hosts, so one lane needs it.
         (
-            (
-                Part("random histories", 25, pytest(FUZZ, "-s", "-m", "slow and not nightly")),
-                PLAIN_LESSONS,
-                Part("torches", 40, (*marked("torches"), "-rs")),
-            ),
+            (PLAIN_LESSONS, Part("torches", 40, (*marked("torches"), "-rs"))),
             (
                 Part("hosts", 30, marked("hosts")),
                 Part("othermpi", 20, marked("othermpi and not nightly")),
             ),
+            (Part("pythons", 60, (*marked("pythons"), "-rs")),),
         ),
-        *in_turn(Part("pythons", 60, (*marked("pythons"), "-rs"))),
     ),
     "gpu": in_turn(Part("gpu", 60, pytest("tests/gpu", "-rfE", "-m", "gpu"))),
     "faults": in_turn(
