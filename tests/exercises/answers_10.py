@@ -1,46 +1,10 @@
-"""Answers to the exercises of lesson 10."""
+"""Right answers to the exercises of lesson 10 that are of another kind than the solutions."""
 
-WORK = "if rank > 0:\n    return work(lambda w: w - rank, len(weights))\n"
-BEGIN = WORK + (
-    "has = dict.fromkeys(order, 0)\n"
-    "send_weights(range(1, world_size), weights)\n"
-    "for version, worker in enumerate(order):\n"
-    "    _, _, gradient = receive(weights, worker)\n"
-    "    staleness = version - has[worker]\n"
-)
-STEP = "    weights -= rate / (staleness + 1) * gradient\n"
-ANSWER = (
-    "    has[worker] = version + 1\n"
-    "    if worker in order[version + 1 :]:\n"
-    "        send_weights([worker], weights)\n"
-    "    else:\n"
-    "        finish([worker])\n"
-    "return weights"
-)
-HALF = "mine, message = mine.clone(), torch.empty_like(mine)\nmine[-1] /= 2\n"
-SEND = "sending = dist.isend(mine.clone(), to[rank])\n"
-TAKE = "for _ in range(to.count(rank)):\n    dist.recv(message)\n    mix(mine, message)\n"
-END = "sending.wait()\nreturn mine"
-
-SERVE = """\
-workers, history = range(1, dist.get_world_size()), []
-send_weights(workers, weights)
-has = dict.fromkeys(workers, 0)
-for version in range(updates):
-    worker, verb, gradient = receive(weights)
-    staleness = version - has[worker]
-    step(weights, gradient, staleness)
-    history.append((worker, staleness))
-    if version < updates - len(workers):
-        send_weights([worker], weights)
-        has[worker] = version + 1
-    else:
-        finish([worker])
-return history"""
+from labkit.exercises.describe import body, edit
 
 RIGHT = {
-    "my_serve": {
-        "message by message": """\
+    "my_serve": (
+        body("""\
 W = world_size - 1
 has, history, header = {}, [], torch.empty(2, dtype=torch.int64)
 def tell(w, verb):
@@ -57,8 +21,8 @@ while len(history) < updates:
     step(weights, gradient, history[-1][1])
     has[w] = len(history)
     tell(w, 1 if len(history) <= updates - W else 2)
-return history""",
-        "from the history": """\
+return history"""),
+        body("""\
 history, left = [], updates
 send_weights(range(1, world_size), weights)
 while left:
@@ -69,11 +33,32 @@ while left:
     history += [(worker, staleness)]
     left -= 1
     finish([worker]) if left < world_size - 1 else send_weights([worker], weights)
-return history""",
-    },
-    "serve_divided": {
-        "message by message": WORK
-        + """\
+return history"""),
+        body("""\
+import time
+heads = {w: torch.empty(2, dtype=torch.int64) for w in range(1, world_size)}
+send_weights(heads, weights)
+arriving = {w: dist.irecv(head, w) for w, head in heads.items()}
+has, history = dict.fromkeys(heads, 0), []
+while arriving:
+    time.sleep(0.0005)
+    for w in [w for w, work in arriving.items() if work.is_completed()]:
+        gradient = torch.empty_like(weights)
+        dist.recv(gradient, w)
+        history.append([w, len(history) - has[w]])
+        step(weights, gradient, history[-1][1])
+        if len(history) > updates - len(heads):
+            finish([w])
+            del arriving[w]
+        else:
+            has[w], arriving[w] = len(history), dist.irecv(heads[w], w)
+            send_weights([w], weights)
+return history"""),
+    ),
+    "serve_divided": (
+        body("""\
+if rank > 0:
+    return work(lambda w: w - rank, len(weights))
 has, left = dict.fromkeys(order, 0), list(order)
 send_weights(has, weights)
 while left:
@@ -82,18 +67,18 @@ while left:
     dist.recv(header, src=worker)
     dist.recv(gradient, src=worker)
     now = len(order) - len(left)
-    weights = weights - gradient * rate / (now - has[worker])
+    weights.copy_(weights - gradient * rate / (now - has[worker]))
     has[worker] = now
     send_weights([worker], weights) if worker in left else finish([worker])
-return weights""",
-        "posted ahead": WORK
-        + """\
+return weights"""),
+        body("""\
+if rank > 0:
+    return work(lambda w: w - rank, len(weights))
 heads = {w: torch.empty(2, dtype=torch.int64) for w in order}
 inbox = {w: torch.empty(len(weights)) for w in order}
-has = dict.fromkeys(inbox, 0)
+has, arriving = dict.fromkeys(inbox, 0), {}
 def post(w):
     arriving[w] = dist.irecv(heads[w], w), dist.irecv(inbox[w], w)
-arriving = {}
 send_weights(sorted(inbox), weights)
 for w in inbox:
     post(w)
@@ -107,10 +92,12 @@ for version, w in enumerate(order):
         has[w] = version + 1
     else:
         finish([w])
-return weights""",
-    },
-    "gossip_round": {
-        "all receives first": """\
+return weights"""),
+        edit("rate / (version - has[worker] + 1) * gradient",
+             "torch.from_numpy(rate / (1 + version - has[worker]) * gradient.double().numpy())"),
+    ),
+    "gossip_round": (
+        body("""\
 came = [torch.empty_like(mine) for other in to if other == rank]
 arriving = [dist.irecv(message) for message in came]
 half = mine.clone()
@@ -120,8 +107,8 @@ mine = half.clone()
 for work, message in zip(arriving, came):
     work.wait()
     mix(mine, message)
-return mine""",
-        "by sums, from whom it is known": """\
+return mine"""),
+        body("""\
 share = mine[-1] / 2
 total = torch.cat([share * mine[:-1], share.reshape(1)])
 sending = dist.isend(total.clone(), to[rank])
@@ -132,141 +119,16 @@ for source, other in enumerate(to):
         total += message
 sending.wait()
 total[:-1] /= total[-1]
-return total""",
-    },
-}
-
-WRONG = {
-    "my_serve": {
-        "the version before": (
-            SERVE.replace("= version + 1", "= version"),
-            "The staleness is one too high: the weights that you answer with are those after",
-        ),
-        "the other sign": (
-            SERVE.replace("version - has[worker]", "has[worker] - version"),
-            "The sign is wrong",
-        ),
-        "the version itself": (
-            SERVE.replace("version - has[worker]", "version"),
-            "That is the version now. Subtract that of the weights that its worker had",
-        ),
-        "the wrong way round": (
-            SERVE.replace("(worker, staleness)", "(staleness, worker)"),
-            "A pair is (worker, staleness), in this order.",
-        ),
-        "no step": (SERVE.replace("    step(weights, gradient, staleness)\n", ""), "Call step(weights"),
-        "always fresh": (
-            SERVE.replace("step(weights, gradient, staleness)", "step(weights, gradient, 0)"),
-            "Call step(weights, gradient, staleness) once for each gradient",
-        ),
-        "answered before the step": (
-            SERVE.replace("    step(weights, gradient, staleness)\n", "").replace(
-                "return history", "    step(weights, gradient, staleness)\nreturn history"
-            ),
-            "and answer with the weights after it.",
-        ),
-        "nothing returned": (SERVE.replace("return history", ""), "Return a list: for each update"),
-        "nobody dismissed: deadlock": (
-            SERVE.replace("finish([worker])", "pass"),
-            "deadlock: ",
-        ),
-        "dismissed too late": (
-            SERVE.replace("updates - len(workers)", "updates - 1"),
-            "has computed a gradient that nobody takes: the server sent it weights",
-        ),
-        "all answered, and dismissed at the end": (
-            SERVE.replace("if version < updates - len(workers):", "if True:").replace(
-                "    else:\n        finish([worker])\n", "finish(workers)\n"
-            ),
-            "has computed a gradient that nobody takes: the server sent it weights",
-        ),
-        "all answered, and nobody dismissed": (
-            SERVE.replace("if version < updates - len(workers):", "if True:"),
-            "has computed a gradient that nobody takes: the server sent it weights",
-        ),
-        "deadlock": (SERVE.replace("range(updates)", "range(updates + 1)"), "deadlock: "),
-        "over budget": (
-            "send_weights(range(1, world_size), weights)\n"
-            "for _ in range(1, world_size):\n    receive(weights)\n" + SERVE,
-            "over budget: messages in all",
-        ),
-    },
-    "serve_divided": {
-        "not divided": (
-            BEGIN + "    weights -= rate * gradient\n" + ANSWER,
-            "Every step has its full length. Divide it by staleness + 1.",
-        ),
-        "by the staleness itself": (
-            BEGIN + "    weights -= rate / max(1, staleness) * gradient\n" + ANSWER,
-            "A fresh gradient has staleness 0, and one that is one update old has 1",
-        ),
-        "the version before": (
-            BEGIN + STEP + ANSWER.replace("= version + 1", "= version"),
-            "The staleness is one too high",
-        ),
-        "by the index": (
-            BEGIN + "    weights -= rate / (version + 1) * gradient\n" + ANSWER,
-            "Each step is divided by the number of updates so far.",
-        ),
-        "nobody is dismissed: deadlock": (
-            BEGIN + STEP + ANSWER.replace("    else:\n        finish([worker])\n", ""),
-            "deadlock: rank 0 finished the cell, and others wait for it\nrank 1 in recv",
-        ),
-        "deadlock": (
-            BEGIN.replace("send_weights(range(1, world_size), weights)\n", "") + STEP + ANSWER,
-            "deadlock: ",
-        ),
-        "without a message": (
-            "if rank > 0:\n    return order.count(rank)\n"
-            "has = dict.fromkeys(order, (0, weights.clone()))\n"
-            "for version, worker in enumerate(order):\n    then, theirs = has[worker]\n"
-            "    weights -= rate / (version - then + 1) * (theirs - worker)\n"
-            "    has[worker] = version + 1, weights.clone()\nreturn weights",
-            "not by the way that was asked for: messages in all 0, needed are",
-        ),
-        "over budget": (
-            "dist.barrier()\n" + BEGIN + STEP + ANSWER,
-            "over budget: collective calls on each rank 1, limit 0\nServer and workers",
-        ),
-    },
-    "gossip_round": {
-        "kept all": (
-            HALF + SEND + "mine[-1] *= 2\n" + TAKE + END,
-            "The share that was given away was kept, too",
-        ),
-        "nobody halved": (HALF.replace("mine[-1] /= 2\n", "") + SEND + TAKE + END, "Nobody halved"),
-        "plain mean": (
-            HALF + SEND + "came = [mine.clone()]\nfor _ in range(to.count(rank)):\n"
-            "    dist.recv(message)\n    came.append(message.clone())\n"
-            "mine = sum(came) / len(came)\nmine[-1] = sum(m[-1] for m in came)\n" + END,
-            "Weights count by their share: this is their plain mean.",
-        ),
-        "not mixed in": (
-            HALF + SEND + TAKE.replace("    mix(mine, message)\n", "") + END,
-            "The rank's own share was halved, but nothing that came was mixed in.",
-        ),
-        "a race": (
-            HALF + "sending = dist.isend(mine, dst=to[rank])\n" + TAKE + END,
-            "changes a tensor that isend is still sending, so what arrives depends on chance",
-        ),
-        "not waited for": (
-            HALF + SEND + TAKE + "return mine",
-            "never waits for its isend: call wait() on what it returned",
-        ),
-        "the argument lost": (
-            HALF.replace("mine.clone()", "mine") + SEND + TAKE + END,
-            "rank 0 changed `mine`, which its caller goes on using",
-        ),
-        "nothing sent": ("return mine", "This is what the rank had before."),
-        "deadlock": (
-            HALF + "dist.recv(message)\n" + SEND + END,
-            "deadlock: ",
-        ),
-        "over budget": (
-            HALF + "told = [torch.empty_like(mine) for _ in to]\ndist.all_gather(told, mine)\n"
-            "for source in range(len(to)):\n    if to[source] == rank:\n        mix(mine, told[source])\n"
-            "return mine",
-            "over budget: collective calls on each rank 1, limit 0\nGossip is messages between two.",
-        ),
-    },
+return total"""),
+        body("""\
+half = torch.cat([mine[:-1], mine[-1:] / 2])
+came = {r: torch.empty_like(mine) for r, other in enumerate(to) if other == rank}
+both = [dist.P2POp(dist.isend, half.clone(), to[rank])]
+both += [dist.P2POp(dist.irecv, message, r) for r, message in came.items()]
+for work in dist.batch_isend_irecv(both):
+    work.wait()
+for message in came.values():
+    mix(half, message)
+return half"""),
+    ),
 }  # fmt: skip
