@@ -78,7 +78,10 @@ CHEATS = {
         _in_place, ("wrong",), before="import copy\ngiven = (copy.deepcopy(given[0]), *given[1:])"
     ),
     "a barrier besides": Cheat(
-        _limited("collectives"), ("over budget: collective calls",), before="dist.barrier()"
+        # Two of them: where ranks may agree on something by a call, the solution leaves one unused.
+        _limited("collectives"),
+        ("over budget: collective calls",),
+        before="dist.barrier()\ndist.barrier()",
     ),
     "a message that nobody receives": Cheat(
         _limited("messages"),
