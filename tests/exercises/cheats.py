@@ -94,8 +94,11 @@ CHEATS = {
     "input changed": Cheat(
         _has_input,
         ("which its caller goes on using",),
-        after="with torch.no_grad():\n    for one in given:\n"
-        "        if torch.is_tensor(one) and one is not result:\n            one.mul_(2).add_(1)",
+        after="from labkit.exercises.catalogue import exercise_named\n"
+        'kept = exercise_named("THE_EXERCISE").untouched\n'
+        "with torch.no_grad():\n    for place, one in enumerate(given):\n"
+        "        if place in kept and torch.is_tensor(one) and one is not result:\n"
+        "            one.mul_(2).add_(1)",
     ),
     "another draw's answer": Cheat(
         _returns,
