@@ -15,6 +15,7 @@ newest          has a name's latest definition reached the ranks?
 on_rank         what runs on a rank for that
 requests        on a rank: is what was posted waited for?
 measure         what the function used, against its budget
+cases           a function that is called with several cases on each rank
 judge           from all ranks' answers to what is wrong with them
 demands         what an exercise asks of the way beside the values
 submission      what a learner hands in, as one file

@@ -45,7 +45,7 @@ class LikeSolution:
 
     def __call__(self, answers: Answers) -> str:
         wrong = self.wrong(answers)
-        return _different(answers, answers.expected, wrong, self.tolerance) if wrong else ""
+        return different(answers, answers.expected, wrong, self.tolerance) if wrong else ""
 
 
 def like_solution(tolerance: float = 1e-4, only_rank_0: bool = False) -> LikeSolution:
@@ -85,7 +85,7 @@ def _other_type(found: Any, expected: Any) -> bool:
     return floating[0] != floating[1] or (all(floating) and found.dtype != expected.dtype)
 
 
-def _different(answers: Answers, expected: list, wrong: list[int], tolerance: float) -> str:
+def different(answers: Answers, expected: list, wrong: list[int], tolerance: float) -> str:
     """Which ranks are wrong; of the first of them what it should have and has, and what that looks like."""
     first = wrong[0]
     found, right = answers.found[first], expected[first]
