@@ -39,7 +39,4 @@ loss_scale     a loss scale, and steps that all ranks skip together
 rest_of_epoch  the rest of an epoch, for as many ranks as there are
 useful_share   what is left of a year in which ranks die
 late_write     a state that is written later, while training changes it
-step_times     how long a step takes with replicas that agree in four ways
-kept_microbatches  a planner that rejects what fits
-budgets        the cheapest plan that keeps to a budget
 """
