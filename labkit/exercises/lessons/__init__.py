@@ -11,7 +11,6 @@ averaged_loss  a step that averages the loss and not the gradient
 server      a server that does not wait
 gossiping   a round of gossip that changes what it is sending
 late_gradients  a server with backup workers that uses what comes too late
-first_bugs  small programs that run and are wrong: lessons 01 to 03
 noise       the gradient noise scale from the ranks' gradients
 shares      ranks that part orders of their own
 overlap     all-reduces that begin while the backward pass goes on
@@ -23,7 +22,6 @@ blocks      attention round a ring of ranks, and one that looks only back
 lost_order  experts whose answers come back in another order
 versions    a server that counts versions
 scripted_workers  the workers that its check sends, and what a server makes of them
-batch_statistics  mean and variance of a whole batch, from shards
 choosing    which all-reduce is the fastest, by the formulas
 larger_worlds  a sum by messages with more ranks than the lab has
 pushed_rows  gradients of rows that may come twice
