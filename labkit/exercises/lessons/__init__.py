@@ -5,9 +5,6 @@ cuts        how a learner cuts layers into stages
 slots       the slots of a pipeline that a learner returned
 networks    networks drawn for a check
 notices     what ranks tell one another beside the learner's calls
-replicas    replicas that start equal and step alike
-epoch       an epoch of synchronous SGD
-averaged_loss  a step that averages the loss and not the gradient
 server      a server that does not wait
 gossiping   a round of gossip that changes what it is sending
 late_gradients  a server with backup workers that uses what comes too late
