@@ -23,11 +23,6 @@ choosing    which all-reduce is the fastest, by the formulas
 larger_worlds  a sum by messages with more ranks than the lab has
 pushed_rows  gradients of rows that may come twice
 first_arrivals  the mean of those that arrive first
-meshes      meshes on which a check tries a function
-mesh_gradients  gradients on a mesh, averaged along one axis
-mesh_norm   a norm in which some gradients count several times
-placing     what a step's messages take, by the axis inside the hosts
-budget      what a device must hold on each mesh
 all_reduce_schedule   an all-reduce that a learner writes as a schedule
 sixteen_bits   weights of 16 bits and their masters
 loss_scale     a loss scale, and steps that all ranks skip together
