@@ -135,7 +135,7 @@ def _what_is_left(arguments: tuple, result: Any) -> Any:
     return torch.cat([*result, left]).detach()
 
 
-ONLY_TWO = "That is more than two whole gradients: share each from a hook, and free it there."
+ONLY_THREE = "That is more than three whole gradients: share each from a hook, and free it there."
 SHARED = "dist.reduce_scatter_single(mine, whole.grad)"
 AFTER_BACKWARD = """\
 loss.backward()
@@ -150,7 +150,7 @@ SHARDED_BACKWARD = Exercise(
     task="`wholes` are the weight matrices of the network. Call `loss.backward()`. As soon as the gradient "
     "of one is complete, take this rank's rows of its mean over all ranks, and free it: `whole.grad = None`. "
     "Return the list of these parts, in the order of `wholes`, and leave no hook behind. Budget: at no time "
-    "more than two whole gradients; for each matrix one collective call, which sends a rank no more than its "
+    "more than three whole gradients; for each matrix one collective call, which sends a rank no more than its "
     "own rows of the sum.",
     stub="""\
 def my_sharded_backward(loss, wholes):
@@ -173,8 +173,8 @@ def my_sharded_backward(loss, wholes):
         Limit("collectives", lambda arguments: len(arguments[0][1]), "One reduce-scatter for each matrix."),
         Limit("sent", lambda arguments: sum(_ring(1, whole, len(arguments)) for whole in arguments[0][1]),
               "A rank needs the sum of its own rows only: reduce_scatter_single."),
-        Limit("memory", lambda arguments: arguments[0][1][0].nbytes * (2.75 + (len(arguments[0][1]) + 1) / len(arguments)),
-              ONLY_TWO),
+        Limit("memory", lambda arguments: arguments[0][1][0].nbytes * (3.5 + (len(arguments[0][1]) + 1) / len(arguments)),
+              ONLY_THREE),
     ),
     becomes="sharded_backward",
     wrong=(
@@ -187,12 +187,12 @@ def my_sharded_backward(loss, wholes):
              says="The parts are right, but your hooks are still there, and the next step adds others. "
              "Remove what register_post_accumulate_grad_hook returned: handle.remove()."),
         edit("        whole.grad = None\n", "", "    return", "    for whole in wholes:\n        whole.grad = None\n    return",
-             says=ONLY_TWO),
-        body(AFTER_BACKWARD, says=ONLY_TWO),
+             says=ONLY_THREE),
+        body(AFTER_BACKWARD, says=ONLY_THREE),
         body(AFTER_BACKWARD.replace("loss.backward()", "for whole, g in zip(wholes, torch.autograd.grad(loss, wholes)):\n    whole.grad = g"),
-             says=ONLY_TWO),
+             says=ONLY_THREE),
         edit("        whole.grad = None\n", "        kept.append(whole.grad)\n        whole.grad = None\n", "parts = {}", "parts, kept = {}, []",
-             says=ONLY_TWO),
+             says=ONLY_THREE),
         edit("[parts[whole] for whole in wholes]", "list(parts.values())",
              says="The parts stand in the order in which gradients were complete. Return them in that of `wholes`."),
         edit("[parts[whole] for whole in wholes]", "list(parts.values())[::-1]",
