@@ -88,13 +88,13 @@ def _other_type(found: Any, expected: Any) -> bool:
 def different(answers: Answers, expected: list, wrong: list[int], tolerance: float) -> str:
     """Which ranks are wrong; of the first of them what it should have and has, and what that looks like."""
     first = wrong[0]
-    found, right = answers.found[first], expected[first]
+    found, right, where = _part(answers.found[first], expected[first], tolerance)
     lines = [f"{ranks(wrong)} {'is' if len(wrong) == 1 else 'are'} wrong"]
     if _other_type(found, right) and close(found, right, 1e-2):
         names = [str(t.dtype).removeprefix("torch.") for t in (found, right)]
         return f"{lines[0]}: the numbers are {names[0]}, and {names[1]} was asked for"
     start = _first_difference(found, right, tolerance)
-    where = f" (from element {start} on)" if start else ""
+    where += f" (from element {start} on)" if start else ""
     should, has = show(right, start), show(found, start)
     lines += [f"  rank {first} expected {should}{where}", f"  rank {first} got      {has}"]
     if should == has and (apart := _apart(found, right)):
@@ -102,6 +102,21 @@ def different(answers: Answers, expected: list, wrong: list[int], tolerance: flo
     if all(answers.found[r] is None for r in wrong):
         return "\n".join([*lines, "Nothing came back: a function without `return` returns None."])
     return "\n".join([*lines, *_factor(answers, expected, wrong)])
+
+
+def _part(found: Any, expected: Any, tolerance: float) -> tuple[Any, Any, str]:
+    """Of two dicts, or lists of more than numbers, what differs first, and where: " (in place 2)"."""
+    if isinstance(expected, dict) and isinstance(found, dict) and found.keys() == expected.keys():
+        places = {f" ({key})": key for key in expected}
+    elif isinstance(expected, list) and isinstance(found, list) and len(found) == len(expected):
+        places = {f" (in place {i})": i for i in range(len(expected) if numbers(expected) is None else 0)}
+    else:
+        places = {}
+    for where, at in places.items():
+        if not agree(found[at], expected[at], tolerance):
+            inner_found, inner_expected, inner = _part(found[at], expected[at], tolerance)
+            return inner_found, inner_expected, where + inner
+    return found, expected, ""
 
 
 def _apart(found: object, expected: object) -> float:

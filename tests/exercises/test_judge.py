@@ -8,7 +8,16 @@ import torch
 
 from labkit.exercises.catalogue import LESSONS
 from labkit.exercises.describe import Answers
-from labkit.exercises.judge import Comparison, Mistake, close, compare, compare_rank_0, everywhere, show
+from labkit.exercises.judge import (
+    Comparison,
+    Mistake,
+    close,
+    compare,
+    compare_rank_0,
+    everywhere,
+    like_solution,
+    show,
+)
 
 SUM = compare(lambda arguments: [sum(a for (a,) in arguments)] * len(arguments),
               Mistake("That is the rank's own.", lambda arguments: [a for (a,) in arguments]))  # fmt: skip
@@ -113,3 +122,15 @@ def test_a_long_vector_is_shown_from_its_first_wrong_element_on():
     found[40] = 7
     told = judge(Answers([(None,)], [found]))
     assert "[0, 0, 0, 0, 0, 0, ... of 100] (from element 40 on)" in told and "[7, 0, 0, 0, 0, 0" in told
+
+
+@pytest.mark.parametrize(
+    ("right", "found", "shown"),
+    [
+        ({"sum": [1, 2], "name": "ring"}, {"sum": [1, 2], "name": "tree"}, "expected 'ring' (name)"),
+        ([1, "a", [2.0, ONE]], [1, "a", [2.0, TWO]], "expected [1, 2, 3] (in place 2) (in place 1)"),
+        ({"sum": ONE.double()}, {"sum": ONE}, "the numbers are float32, and float64 was asked for"),
+    ],
+)
+def test_of_several_things_the_first_that_is_wrong_is_shown(right, found, shown):
+    assert shown in like_solution()(Answers([()], [found], [right]))

@@ -5,25 +5,14 @@ cuts        how a learner cuts layers into stages
 slots       the slots of a pipeline that a learner returned
 networks    networks drawn for a check
 notices     what ranks tell one another beside the learner's calls
-server      a server that does not wait
-gossiping   a round of gossip that changes what it is sending
 late_gradients  a server with backup workers that uses what comes too late
-noise       the gradient noise scale from the ranks' gradients
-shares      ranks that part orders of their own
-overlap     all-reduces that begin while the backward pass goes on
-order       all-reduces in an order of each rank's own
-local_steps  steps on each rank alone, then the mean of the weights
-top_k       the largest numbers of a gradient, and what is kept of the rest
 merging     two parts of a softmax, merged
 blocks      attention round a ring of ranks, and one that looks only back
 lost_order  experts whose answers come back in another order
 versions    a server that counts versions
 scripted_workers  the workers that its check sends, and what a server makes of them
-choosing    which all-reduce is the fastest, by the formulas
-larger_worlds  a sum by messages with more ranks than the lab has
 pushed_rows  gradients of rows that may come twice
 first_arrivals  the mean of those that arrive first
-all_reduce_schedule   an all-reduce that a learner writes as a schedule
 sixteen_bits   weights of 16 bits and their masters
 loss_scale     a loss scale, and steps that all ranks skip together
 rest_of_epoch  the rest of an epoch, for as many ranks as there are
