@@ -9,7 +9,6 @@ late_gradients  a server with backup workers that uses what comes too late
 merging     two parts of a softmax, merged
 blocks      attention round a ring of ranks, and one that looks only back
 lost_order  experts whose answers come back in another order
-pushed_rows  gradients of rows that may come twice
 first_arrivals  the mean of those that arrive first
 sixteen_bits   weights of 16 bits and their masters
 loss_scale     a loss scale, and steps that all ranks skip together
