@@ -81,16 +81,18 @@ CHEATS = {
     "a barrier besides": Cheat(
         # Two of them: where ranks may agree on something by a call, the solution leaves one unused.
         _limited("collectives"),
-        ("over budget: collective calls",),
+        ("over budget: collective calls", "deadlock"),
         before="dist.barrier()\ndist.barrier()",
     ),
     "a message that nobody receives": Cheat(
         _limited("messages"),
-        ("a message that nobody received", "over budget"),
+        ("a message that nobody received", "over budget", "MismatchError"),
         after="if dist.get_rank() == 0:\n    dist.isend(torch.zeros(1), 1)",
     ),
     "a message that nobody sends": Cheat(
-        _is_function, ("deadlock",), after="if dist.get_rank() == 0:\n    dist.recv(torch.zeros(1), 1)"
+        _is_function,
+        ("deadlock", "MismatchError"),
+        after="if dist.get_rank() == 0:\n    dist.recv(torch.zeros(1), 1)",
     ),
     "input changed": Cheat(
         _has_input,

@@ -5,11 +5,9 @@ cuts        how a learner cuts layers into stages
 slots       the slots of a pipeline that a learner returned
 networks    networks drawn for a check
 notices     what ranks tell one another beside the learner's calls
-late_gradients  a server with backup workers that uses what comes too late
 merging     two parts of a softmax, merged
 blocks      attention round a ring of ranks, and one that looks only back
 lost_order  experts whose answers come back in another order
-first_arrivals  the mean of those that arrive first
 sixteen_bits   weights of 16 bits and their masters
 loss_scale     a loss scale, and steps that all ranks skip together
 rest_of_epoch  the rest of an epoch, for as many ranks as there are
