@@ -50,19 +50,17 @@ class Requests:
         before = _bytes(tensors[0]) if verb == "send" else b""
         self._open.append(name)
 
-        def closed() -> None:
-            if name in self._open:
-                self._open.remove(name)
-            if verb == "send" and _bytes(tensors[0]) != before:
-                self._changed = True
-
         wait, is_completed, done = work.wait, work.is_completed, False
 
-        def waiting(*given: Any) -> Any:
+        def closed() -> None:
             nonlocal done
             if not done:
                 done = True
-                closed()
+                self._open.remove(name)
+                self._changed |= verb == "send" and _bytes(tensors[0]) != before
+
+        def waiting(*given: Any) -> Any:
+            closed()
             try:
                 return wait(*given)
             except HazardError:
@@ -71,11 +69,9 @@ class Requests:
                 return True  # what `risky` says of it is enough
 
         def asking() -> bool:
-            nonlocal done
-            if is_completed() and not done:
-                done = True
+            if is_completed():
                 closed()
-            return bool(done)
+            return done
 
         work.wait, work.is_completed = waiting, asking
 
