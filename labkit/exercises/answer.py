@@ -6,19 +6,16 @@ import ast
 import re
 from collections.abc import Iterable
 
-from IPython import get_ipython
 from IPython.core.inputtransformer2 import TransformerManager
 
-from labkit.exercises.newest import PX
+from labkit.exercises.newest import PX, cells
 
 _PX = rf"{PX}(\s|$)"
 
 
 def in_notebook(name: str) -> str:
     """What this kernel's %%px cells define under that name; "" if none does."""
-    shell = get_ipython()
-    cells = shell.history_manager.input_hist_raw if shell and shell.history_manager else []
-    return source(name, cells)
+    return source(name, cells())
 
 
 def source(name: str, cells: Iterable[str]) -> str:

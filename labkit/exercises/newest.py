@@ -50,12 +50,14 @@ def defined_by(error: str) -> str:
 
 def _latest(pattern: str) -> tuple[int, str] | None:
     """The number and the text of the last cell that has such a line."""
+    numbered = list(enumerate(cells()))[1:]
+    return next((cell for cell in reversed(numbered) if re.search(pattern, cell[1], re.MULTILINE)), None)
+
+
+def cells() -> list[str]:
+    """The cells of this kernel that ran, each at its number; none outside a notebook."""
     shell = get_ipython()
-    cells = shell.history_manager.input_hist_raw if shell and shell.history_manager else []
-    for number in range(len(cells) - 1, 0, -1):
-        if re.search(pattern, cells[number], re.MULTILINE):
-            return number, cells[number]
-    return None
+    return shell.history_manager.input_hist_raw if shell and shell.history_manager else []
 
 
 def _syntax_error(source: str) -> str:
