@@ -49,7 +49,7 @@ def ddp(w, group, options):
     return _trained(DDP(model, process_group=group, **options), w)
 
 
-# Those that fail on the CPU, in the middle of a backward pass, come last: what they began is never waited for.
+# Those that fail on the CPU, in the middle of a backward pass, come last: nothing waits for what they began.
 @row(sorted(DDPCommHookType, key=lambda hook: "QUANTIZE" in hook.name), deadline=120)
 def ddp_hooks(w, group, hook):
     model = DDP(_net(), process_group=group)
