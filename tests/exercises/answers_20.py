@@ -1,235 +1,63 @@
-"""Answers to the exercises of lesson 20."""
+"""Right answers to the exercises of lesson 20 that are of another kind than the solutions."""
 
-BOTH = "both = torch.logaddexp(log, other_log)\n"
-SHARES = "a, b = (log - both).exp()[..., None], (other_log - both).exp()[..., None]\n"
-
-NEIGHBOURS = "left, right = (rank - 1) % world_size, (rank + 1) % world_size\n"
-BLOCK = NEIGHBOURS + "block = torch.stack([k, v])\n"
-EXCHANGE = """\
-coming = torch.empty_like(block)
-works = dist.isend(block, right), dist.irecv(coming, left)
-for work in works:
-    work.wait()
-block = coming
-"""
-
-
-def in_each_step(body: str, exchange: str = EXCHANGE, steps: str = "range(1, world_size)") -> str:
-    """A loop that gets the next block and then does this."""
-    return f"for step in {steps}:\n" + "".join(f"    {line}\n" for line in (exchange + body).splitlines())
-
-
-FIRST = "whole = attend(q, k, v)\n"
-MERGE = "whole = merge(*whole, *attend(q, *block))"
-RETURN = "return whole[0]"
-GATHER = """\
-both = torch.stack([k, v])
-every = [torch.empty_like(both) for _ in range(world_size)]
-dist.all_gather(every, both)
-return attend(q, *torch.cat(every, -2))[0]"""
-KEEP_ALL = (
-    BLOCK
-    + "blocks = [block]\n"
-    + in_each_step("blocks.append(block)")
-    + "return attend(q, *torch.cat(blocks, -2))[0]"
-)
-
-AHEAD = "ahead = torch.full((q.shape[-2], q.shape[-2]), -torch.inf).triu(1)\n"
-FIRST_BACK = AHEAD + "whole = attend(q, k, v, ahead)\n"
-IF_BEFORE = f"if step <= rank:\n    {MERGE}"
-
-SORT = """\
-order = choice.argsort(stable=True)
-sent = choice.bincount(minlength=world_size)
-received = torch.empty_like(sent)
-dist.all_to_all_single(received, sent)
-there, back = received.tolist(), sent.tolist()
-mine = x.new_empty(sum(there), x.shape[1])
-"""
-THERE = "dist.all_to_all_single(mine, x[order], there, back)\n"
-BACK = "answers = torch.empty_like(x)\ndist.all_to_all_single(answers, expert(mine), back, there)\n"
-EXPERTS = SORT + THERE + BACK
-
-WRONG = {
-    "my_merge": {
-        "the mean": (BOTH + "return (out + other_out) / 2, both", "You took the mean of both"),
-        "the old logarithm": (
-            BOTH + SHARES + "return a * out + b * other_out, log",
-            "the logarithm is still that of the first part",
-        ),
-        "the larger logarithm": (
-            BOTH + SHARES + "return a * out + b * other_out, torch.maximum(log, other_log)",
-            "The logarithm of a sum is not the larger one",
-        ),
-        "shares swapped": (BOTH + SHARES + "return b * out + a * other_out, both", "The shares are swapped"),
-        "the output alone": (BOTH + SHARES + "return a * out + b * other_out", "That is the output alone"),
-        "the sums themselves": (
-            "a, b = log.exp()[..., None], other_log.exp()[..., None]\n"
-            "return (a * out + b * other_out) / (a + b), (log.exp() + other_log.exp()).log()",
-            "exp(1000) is beyond float64",
-        ),
-        "in place": (
-            BOTH + SHARES + "out.mul_(a).add_(b * other_out)\nreturn out, both",
-            "rank 0 changed `out`, which its caller goes on using",
-        ),
-        "nothing returned": (BOTH, "Nothing came back"),
-        "only rank 0 right": (
-            BOTH + SHARES + "return a * out + b * other_out + (rank > 0), both",
-            "in a world of 2, rank 1 is wrong",
-        ),
-        "over budget": (
-            BOTH + SHARES + "dist.barrier()\nreturn a * out + b * other_out, both",
-            "over budget: collective calls on each rank 1, limit 0\nBoth parts are here",
-        ),
-    },
-    "my_ring_attention": {
-        "own keys": ("return attend(q, k, v)[0]", "Each rank attends to its own keys alone"),
-        "the mean": (
-            BLOCK
-            + "total = attend(q, k, v)[0]\n"
-            + in_each_step("total = total + attend(q, *block)[0]")
-            + "return total / world_size",
-            "You took the mean of the blocks' outputs",
-        ),
-        "not handed on": (
-            BLOCK
-            + FIRST
-            + in_each_step(
-                "whole = merge(*whole, *attend(q, *coming))", EXCHANGE.replace("block = coming\n", "")
-            )
-            + RETURN,
-            "Each rank saw its left neighbour's block again and again",
-        ),
-        "the last block missing": (
-            BLOCK + FIRST + in_each_step(MERGE, steps="range(2, world_size)") + RETURN,
-            "Each rank attends to its own keys alone",
-        ),
-        "one too few of three": (
-            BLOCK + FIRST + in_each_step(MERGE, steps="range(max(1, world_size - 2))") + RETURN,
-            "The last block is missing",
-        ),
-        "deadlock": (
-            BLOCK
-            + FIRST
-            + in_each_step(
-                MERGE,
-                "coming = torch.empty_like(block)\ndist.recv(coming, left)\n"
-                "dist.send(block, right)\nblock = coming\n",
-            )
-            + RETURN,
-            "deadlock: ",
-        ),
-        "not waited for": (
-            BLOCK
-            + FIRST
-            + in_each_step(
-                MERGE, EXCHANGE.replace("for work in works:\n    work.wait()\n", "works[1].wait()\n")
-            )
-            + RETURN,
-            "never waits",
-        ),
-        "only rank 0 right": (
-            BLOCK + FIRST + in_each_step(MERGE) + "return whole[0] * (1 if rank == 0 else 2)",
-            "in a world of 2, rank 1 is wrong",
-        ),
-        "over budget, gathered": (GATHER, "over budget: collective calls on each rank 1, limit 0"),
-        "over budget, all blocks kept": (KEEP_ALL, "over budget: bytes of new tensors at once"),
-        "over budget, queries travel": (
-            NEIGHBOURS
-            + "block = torch.stack([k, v, q])\n"
-            + FIRST
-            + in_each_step("whole = merge(*whole, *attend(q, *block[:2]))")
-            + RETURN,
-            "over budget: bytes sent by the busiest rank",
-        ),
-    },
-    "causal_ring": {
-        "all keys": (BLOCK + FIRST + in_each_step(MERGE) + RETURN, "Tokens look ahead"),
-        "no mask at home": (
-            BLOCK + FIRST + in_each_step(IF_BEFORE) + RETURN,
-            "Within a rank's own block tokens still look ahead",
-        ),
-        "own block": (AHEAD + "return attend(q, k, v, ahead)[0]", "Each rank attends to its own block alone"),
-        "masked at home only": (
-            BLOCK + FIRST_BACK + in_each_step(MERGE) + RETURN,
-            "Blocks of other ranks are all in there",
-        ),
-        "the other way round": (
-            BLOCK + FIRST_BACK + in_each_step(f"if (rank + step) % world_size < rank:\n    {MERGE}") + RETURN,
-            "You took the block of rank - step for that of rank + step",
-        ),
-        "deadlock": (
-            BLOCK + FIRST_BACK + in_each_step(MERGE, steps="range(1, rank + 1)") + RETURN,
-            "deadlock: ",
-        ),
-        "only rank 0 right": (
-            BLOCK + FIRST_BACK + in_each_step(IF_BEFORE) + "return whole[0] * (1 if rank == 0 else 2)",
-            "in a world of 2, rank 1 is wrong",
-        ),
-        "over budget, gathered": (
-            AHEAD
-            + "both = torch.stack([k, v])\nevery = [torch.empty_like(both) for _ in range(world_size)]\n"
-            "dist.all_gather(every, both)\nwhole = attend(q, k, v, ahead)\n"
-            "for block in every[:rank]:\n    whole = merge(*whole, *attend(q, *block))\n" + RETURN,
-            "over budget: collective calls on each rank 1, limit 0",
-        ),
-    },
-    "my_send_to_experts": {
-        "as it was": (EXPERTS + "return answers * 1", "The answers are in the order of the experts"),
-        "sorted twice": (EXPERTS + "return answers[order]", "answers[order] sorts a second time"),
-        "own expert": ("return expert(x)", "Every token was given to the rank's own expert"),
-        "no expert": (
-            EXPERTS.replace("expert(mine)", "mine")
-            + "out = torch.empty_like(x)\nout[order] = answers\nreturn out",
-            "no expert has seen them",
-        ),
-        "unsorted": (
-            EXPERTS.replace("x[order]", "x") + "return answers",
-            "in a world of 2, ranks 0-1 are wrong",
-        ),
-        "nothing returned": (EXPERTS, "Nothing came back"),
-        "deadlock": (
-            "if rank == 0:\n    dist.barrier()\nreturn expert(x)",
-            "deadlock: ",
-        ),
-        "over budget": (
-            EXPERTS + "dist.barrier()\nout = torch.empty_like(x)\nout[order] = answers\nreturn out",
-            "over budget: collective calls on each rank 4, limit 3",
-        ),
-    },
-}
+from labkit.exercises.describe import body, edit
 
 RIGHT = {
-    "my_merge": {
-        "by the larger one": """\
+    "my_merge": (
+        body("""\
 most = torch.maximum(log, other_log)
 a, b = (log - most).exp(), (other_log - most).exp()
 total = (a + b).unsqueeze(-1)
-return (a.unsqueeze(-1) * out + b.unsqueeze(-1) * other_out) / total, most + (a + b).log()""",
-        "as a softmax of two": """\
+return (a.unsqueeze(-1) * out + b.unsqueeze(-1) * other_out) / total, most + (a + b).log()"""),
+        body("""\
 logs = torch.stack([log, other_log])
 shares = logs.softmax(0).unsqueeze(-1)
-return shares[0] * out + shares[1] * other_out, logs.logsumexp(0)""",
-    },
-    "my_ring_attention": {
-        "exchange, then compute": BLOCK + FIRST + in_each_step(MERGE) + RETURN,
-        "the other way round, keys and values apart": """\
-left, right = (rank + 1) % world_size, (rank - 1) % world_size
-out, log = attend(q, k, v)
-for _ in range(world_size - 1):
-    new_k, new_v = torch.empty_like(k), torch.empty_like(v)
-    works = [dist.isend(k, right), dist.isend(v, right), dist.irecv(new_k, left), dist.irecv(new_v, left)]
+return [shares[0] * out + shares[1] * other_out, logs.logsumexp(0)]"""),
+        body("""\
+share = torch.sigmoid(log - other_log)[..., None]
+return torch.lerp(other_out, out, share), torch.logaddexp(other_log, log)"""),
+    ),
+    "my_ring_attention": (
+        body("""\
+left, right = (rank - 1) % world_size, (rank + 1) % world_size
+whole = None
+for step in range(world_size):
+    works = []
+    if step < world_size - 1:
+        new_k, new_v = torch.empty_like(k), torch.empty_like(v)
+        works = [dist.irecv(new_k, left), dist.irecv(new_v, left), dist.isend(k, right), dist.isend(v, right)]
+    part = attend(q, k, v)
+    whole = merge(*whole, *part) if whole else part
     for work in works:
         work.wait()
     k, v = new_k, new_v
-    out, log = merge(out, log, *attend(q, k, v))
-return out""",
-    },
-    "causal_ring": {
-        "the mask always added": BLOCK
-        + AHEAD
-        + "out, log = torch.zeros_like(q), q.new_full(q.shape[:-1], -torch.inf)\n"
-        + """\
+return whole[0]"""),
+        body("""\
+block = torch.stack([k, v])
+out, log = None, None
+for step in range(world_size - 1):
+    coming = torch.empty_like(block)
+    both = [
+        dist.P2POp(dist.isend, block, (rank + 1) % world_size),
+        dist.P2POp(dist.irecv, coming, (rank - 1) % world_size),
+    ]
+    works = dist.batch_isend_irecv(both)
+    part = attend(q, block[0], block[1])
+    out, log = part if out is None else merge(out, log, *part)
+    [work.wait() for work in works]
+    block = coming
+return merge(out, log, *attend(q, *block))[0]"""),
+        edit("out, log = merge(out, log, *attend(q, *block))", "other, more = attend(q, *block)\n"
+             "        both = torch.logaddexp(log, more)\n"
+             "        out = (log - both).exp()[..., None] * out + (more - both).exp()[..., None] * other\n"
+             "        log = both"),
+    ),
+    "causal_ring": (
+        body("""\
+left, right = (rank - 1) % world_size, (rank + 1) % world_size
+block = torch.stack([k, v])
+ahead = torch.full((q.shape[-2], q.shape[-2]), -torch.inf).triu(1)
+out, log = torch.zeros_like(q), q.new_full(q.shape[:-1], -torch.inf)
 for step in range(world_size):
     source = (rank - step) % world_size
     if source <= rank:
@@ -240,15 +68,39 @@ for step in range(world_size):
         dist.recv(coming, left)
         sending.wait()
         block = coming
-return out""",
-        "in another order": BLOCK
-        + FIRST_BACK
-        + in_each_step(f"if (rank - step) % world_size < rank:\n    {MERGE}")
-        + RETURN,
-    },
-    "my_send_to_experts": {
-        "the inverse order": EXPERTS + "return answers[order.argsort()]",
-        "one at a time": EXPERTS
-        + "out = x.clone()\nfor i, at in enumerate(order.tolist()):\n    out[at] = answers[i]\nreturn out",
-    },
-}
+return out"""),
+        edit("if step <= rank", "if (rank - step) % world_size < rank"),
+        body("""\
+block, works = torch.stack([k, v]), []
+whole = attend(q, k, v, torch.full((q.shape[-2], q.shape[-2]), -torch.inf).triu(1))
+for step in range(rank + 1):  # nobody gets what lies ahead
+    if rank < world_size - 1:
+        works.append(dist.isend(block, rank + 1))
+    if step < rank:
+        coming = torch.empty_like(block)
+        dist.recv(coming, rank - 1)
+        block = coming
+        whole = merge(*whole, *attend(q, *block))
+for work in works:
+    work.wait()
+return whole[0]"""),
+    ),
+    "my_send_to_experts": (
+        edit("    out = torch.empty_like(x)\n    out[order] = answers\n    return out",
+             "    return answers[order.argsort()]"),
+        edit("out[order] = answers", "for i, at in enumerate(order.tolist()):\n        out[at] = answers[i]"),
+        body("""\
+there = [x[choice == e] for e in range(world_size)]
+sizes = torch.tensor([len(part) for part in there])
+sizes_here = torch.empty_like(sizes)
+dist.all_to_all_single(sizes_here, sizes)
+here = [x.new_empty(n, x.shape[1]) for n in sizes_here.tolist()]
+dist.all_to_all(here, there)
+back = [torch.empty_like(part) for part in there]
+dist.all_to_all(back, [expert(part) for part in here])
+out = torch.empty_like(x)
+for e, part in enumerate(back):
+    out[choice == e] = part
+return out"""),
+    ),
+}  # fmt: skip
