@@ -3,29 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from labkit.exercises.describe import Answers, Arguments, Values
+from labkit.exercises.describe import Answers
 from labkit.exercises.lazy_torch import torch
 from labkit.rank.wording import ranks
 
 SHOWN = 6
 """Elements of a tensor that a sentence shows."""
-
-
-@dataclass(frozen=True)
-class Mistake:
-    """A wrong answer that is known: what every rank has then, and what to tell the learner."""
-
-    says: str
-    values: Values
-
-
-def everywhere(of: Callable[[Arguments], object]) -> Values:
-    """The same value on every rank, as `expected` of compare or `values` of a Mistake."""
-    return lambda arguments: [of(arguments)] * len(arguments)
 
 
 @dataclass(frozen=True)
@@ -125,63 +111,6 @@ def _apart(found: object, expected: object) -> float:
     if a is None or b is None or a.shape != b.shape or not b.any():
         return 0.0
     return ((a - b).abs().max() / b.abs().max()).item()
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """A judge who knows what every rank must have: numbers, or tensors of which each element counts.
-
-    `expected` gives a value per rank. Equal is what differs by no more than `tolerance`, relative to the
-    largest expected element.
-    """
-
-    expected: Values
-    mistakes: tuple[Mistake, ...]
-    tolerance: float
-
-    def __call__(self, answers: Answers) -> str:
-        right, tolerance = self.expected(answers.arguments), self.tolerance
-        wrong = [r for r in range(answers.size) if not close(answers.found[r], right[r], tolerance)]
-        if not wrong:
-            return ""
-        first = wrong[0]
-        start = _first_difference(answers.found[first], right[first], tolerance)
-        where = f" (from element {start} on)" if start else ""
-        lines = [
-            f"{ranks(wrong)} {'is' if len(wrong) == 1 else 'are'} wrong",
-            f"  rank {first} expected {show(right[first], start)}{where}",
-            f"  rank {first} got      {show(answers.found[first], start)}",
-        ]
-        explained = _known(answers, self.mistakes, wrong, tolerance) or _factor(answers, right, wrong)
-        return "\n".join([*lines, *explained])
-
-
-def compare(expected: Values, *mistakes: Mistake, tolerance: float = 1e-4) -> Comparison:
-    """A judge who compares, and says of the first mistake that explains what is wrong what it is."""
-    return Comparison(expected, mistakes, tolerance)
-
-
-def compare_rank_0(expected: Values, *mistakes: Mistake, tolerance: float = 1e-4) -> Callable[[Answers], str]:
-    """The same where only what rank 0 returns counts: `expected` and mistakes give one value."""
-
-    def alone(values: list) -> list:
-        return [values[0], *[0] * (len(values) - 1)]
-
-    judge = compare(
-        lambda arguments: [*expected(arguments), *[0] * (len(arguments) - 1)], *mistakes, tolerance=tolerance
-    )
-    return lambda answers: judge(Answers(answers.arguments, alone(answers.found)))
-
-
-def _known(answers: Answers, mistakes: tuple[Mistake, ...], wrong: list[int], tolerance: float) -> list[str]:
-    """What the first mistake says that explains every wrong rank, or what can be said in general."""
-    for mistake in mistakes:
-        values = mistake.values(answers.arguments)
-        if all(close(answers.found[r], values[r], tolerance) for r in wrong):
-            return [mistake.says]
-    if all(answers.found[r] is None for r in wrong):
-        return ["Nothing came back: a function without `return` returns None."]
-    return []
 
 
 def _factor(answers: Answers, right: list, wrong: list[int]) -> list[str]:

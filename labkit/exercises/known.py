@@ -48,8 +48,7 @@ def _patterns(exercise: str) -> tuple[str, ...]:
         rf"never waits for its (?:{'|'.join(_REQUESTS)})",
         rf"changes `(?:{arguments})`, which is its caller's",
     )
-    wrong = (*getattr(asked.judge, "mistakes", ()), *asked.wrong)
-    said = [line for made in wrong for line in made.says.splitlines()]
+    said = [line for made in asked.wrong for line in made.says.splitlines()]
     named = (re.escape(mistake.without_numbers(line)) for line in said)
     return (*usual, *own, *named, *(said for module in sorted(_modules(asked)) for said in _says(module)))
 

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from labkit.exercises.describe import Arguments, Choice, Exercise, Lesson, Limit, Prediction, Question
-from labkit.exercises.judge import Mistake, compare, everywhere
+from labkit.exercises.describe import (
+    Arguments,
+    Choice,
+    Exercise,
+    Lesson,
+    Limit,
+    Prediction,
+    Question,
+    edit,
+)
+from labkit.exercises.judge import like_solution
 from labkit.exercises.lazy_torch import torch
 
 
@@ -11,10 +20,6 @@ def _losses(generator: torch.Generator, size: int) -> Arguments:
     """Mean losses of shards, of which the first is much the largest."""
     counts = [100, *(int(torch.randint(10, 30, (), generator=generator)) for _ in range(size - 1))]
     return [(torch.rand(1, generator=generator) + rank, count) for rank, count in enumerate(counts)]
-
-
-def _weighted(arguments: Arguments) -> torch.Tensor:
-    return sum(loss * count for loss, count in arguments) / sum(count for _, count in arguments)
 
 
 WEIGHTED_MEAN = Exercise(
@@ -37,13 +42,13 @@ def weighted_mean(loss, count):
         "Put both into one tensor: then one all_reduce is enough.",
     ),
     given=_losses,
-    judge=compare(
-        everywhere(_weighted),
-        Mistake("That is the mean of the means: a sample of a small shard counts for more.",
-                everywhere(lambda a: sum(loss for loss, _ in a) / len(a))),
-        Mistake("That is the sum of all losses: divide it by the number of samples.",
-                everywhere(lambda a: sum(loss * count for loss, count in a))),
-        Mistake("That is the rank's own loss.", lambda a: [loss for loss, _ in a]),
+    judge=like_solution(),
+    wrong=(
+        edit("loss.item() * count, count", "loss.item(), 1",
+             says="That is the mean of the means: a sample of a small shard counts for more."),
+        edit("sums[0] / sums[1]", "sums[0]",
+             says="That is the sum of all losses: divide it by the number of samples."),
+        edit("sums[0] / sums[1]", "loss", says="That is the rank's own loss."),
     ),
     limits=(Limit("collectives", lambda a: 1, "One is enough: what travels may have two elements."),),
     sizes=(2, 3),
