@@ -73,14 +73,20 @@ class Edit:
     """Another answer to an exercise, as a change of its solution: a wrong one, a right one, or a stub.
 
     `changes` are pairs of texts: each first one stands in the solution exactly once, and the second one takes
-    its place. `body` takes the place of the whole body instead. `says` explains a wrong answer to whoever
-    wrote it; `hangs` is a wrong answer that never ends, so that a check must not run it to recognise it.
+    its place. `body` takes the place of the whole body instead. `says` is what a wrong answer is told: a
+    sentence with a full stop explains the values that it gives, and anything else is a part of what a check
+    says anyway. `hangs` is a wrong answer that never ends: a check must not run it to recognise it.
     """
 
     changes: tuple[tuple[str, str], ...] = ()
     body: str = ""
     says: str = ""
     hangs: bool = False
+
+    @property
+    def explains(self) -> bool:
+        """Whether a check names this mistake to whoever has the values that it gives."""
+        return self.says.endswith((".", "?")) and not self.hangs
 
     def of(self, head: str, solution: str) -> str:
         """The source of this answer. AssertionError if a text to be changed is not there exactly once."""

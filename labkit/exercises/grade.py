@@ -249,7 +249,7 @@ def _diagnosis(lab: Lab, exercise: Exercise, judge: LikeSolution, answers: Answe
 
     In a small world different mistakes may give the same values: then larger ones decide.
     """
-    fits = [n for n, wrong in enumerate(exercise.wrong) if wrong.says and not wrong.hangs]
+    fits = [n for n, wrong in enumerate(exercise.wrong) if wrong.explains]
     for size in (size for size in exercise.sizes if answers.size <= size <= len(lab)):
         again = seed - answers.size + size
         if size != answers.size:
