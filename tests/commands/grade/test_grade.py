@@ -19,11 +19,13 @@ from labkit.exercises import mistake
 from labkit.exercises.catalogue import exercise_named
 from labkit.exercises.submission import ENDING
 from tests.conftest import drawn
-from tests.exercises.test_answers import EXERCISES, IDS, WRONG, function
+from tests.exercises.test_answers import EXERCISES, IDS
 
 pytestmark = [pytest.mark.ranks, pytest.mark.timeout(3000)]
 PATIENT = Limits(seconds=400)  # other tests have the cores, too
 A_RIGHT_ONE = exercise_named("my_sum").solution
+EXPLAINED = {name: [w for w in asked.wrong if w.explains] for name, asked in EXERCISES.items()}
+"""Wrong answers that are called by a sentence of their own."""
 
 
 @pytest.fixture(scope="module")
@@ -99,10 +101,10 @@ def test_a_class_is_graded(bwrap, tmp_path, monkeypatch):
     private = ["/etc/passwd", "/etc/shadow", str(Path.home() / ".bashrc"), str(Path(__file__).resolve())]
     private += [str(tmp_path), str(tmp_path / f"bob{ENDING}")]
     looks = f"FILES = {private}\nLABKIT = {str(Path(labkit.__file__).parent)!r}\n{LOOKS_ROUND}"
-    name = drawn("graded", sorted(WRONG), 1)[0]
-    body, sentence = WRONG[name][drawn(name, sorted(WRONG[name]), 1)[0]]
+    name = drawn("graded", [name for name, wrong in sorted(EXPLAINED.items()) if wrong], 1)[0]
+    wrong = EXERCISES[name].answer_of(EXPLAINED[name][0])
     hand_in(tmp_path, "Ada", my_sum=(looks, "solved: my_sum is right on every rank"))
-    folder = hand_in(tmp_path, "Bob", **{name: (function(name, body), "solved: it was not")})
+    folder = hand_in(tmp_path, "Bob", **{name: (wrong, "solved: it was not")})
     rows = graded(folder)
     ada, bob = rows["Ada", "my_sum"], rows["Bob", name]
     assert (ada["solved"], ada["agrees"], ada["mistake"]) == ("yes", "yes", ""), ada
@@ -218,12 +220,13 @@ def test_the_solutions_of_lessons_pass(bwrap, tmp_path, names):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", drawn("planted", sorted(EXERCISES), 3), ids=IDS.get)
+@pytest.mark.parametrize(
+    "name", drawn("planted", sorted(n for n in EXPLAINED if EXPLAINED[n]), 3), ids=IDS.get
+)
 def test_a_planted_mistake_is_named(bwrap, name):
-    label = drawn(f"planted {name}", sorted(WRONG[name]), 1)[0]
-    body, sentence = WRONG[name][label]
-    told = judged(bwrap, name, function(name, body))
-    assert not told["solved"] and sentence in told["told"], (label, told)
+    wrong = EXPLAINED[name][0]
+    told = judged(bwrap, name, EXERCISES[name].answer_of(wrong))
+    assert not told["solved"] and wrong.says in told["told"], (wrong, told)
     assert told["mistake"] == mistake.name(told["told"]) and told["mistake"]
 
 
