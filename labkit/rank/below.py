@@ -45,16 +45,20 @@ def install() -> None:
     kernel_waits.install()
 
 
-def look(frames: list[FrameType], cell: FrameType | None, rests: bool) -> Below | None:
+def look(
+    frames: list[FrameType], cell: FrameType | None, rests: bool, bytes_moved: tuple[str, ...]
+) -> Below | None:
     """The call in which a cell's main thread has been for a while, without computing; else None.
 
     `frames` is its stack, innermost first, and `rests` whether the process uses next to none of a core.
+    `bytes_moved` is what `kernel_waits` says of that, read before the frames were taken: while a file is read
+    the main thread runs on, and frames that are held keep its tensors alive.
     """
     global _since, _rests_since, _moved
     now, lock = time.monotonic(), _file_lock(frames)
     if not rests:
         _rests_since = now
-    moved = (id(lock),) if lock else kernel_waits.bytes_moved()
+    moved = (id(lock),) if lock else bytes_moved
     came_back = _MARK not in _marks and lock is None
     if cell is None or came_back or moved != _moved:
         _since, _moved = now, moved

@@ -29,10 +29,10 @@ a crowded machine may keep the core from it."""
 
 def state(rank: int) -> State:
     """This rank's state; `computing` stands for all that is no wait for another rank."""
-    memory = psutil.Process().memory_info().rss
+    memory, moved = psutil.Process().memory_info().rss, kernel_waits.bytes_moved()
     with _main_thread_held():
         rests = _load.rests()
-        waiting, place, deeper = _look(rests)
+        waiting, place, deeper = _look(rests, moved)
     doing: dict[str, Any] = (
         {"doing": WAITING, **waiting} if waiting else {"doing": COMPUTING, "below": deeper}
     )
@@ -65,14 +65,14 @@ def _main_thread_held() -> Iterator[None]:
         sys.setswitchinterval(before)
 
 
-def _look(rests: bool) -> tuple[dict[str, Any] | None, str, Below | None]:
+def _look(rests: bool, moved: tuple[str, ...]) -> tuple[dict[str, Any] | None, str, Below | None]:
     """For what the main thread waits, and the place in the cell. No frame outlives this."""
     frames = stack(sys._current_frames().get(_MAIN))
     cell = next((f for f in frames if in_cell(f)), None)
     inner = frames[: frames.index(cell)] if cell else []
     waiting = _waiting_in_mpi() or _waiting_in_c10d(inner) or _waiting_in_gloo()
     waiting = waiting or (_waiting_in_ddp(inner) if rests else None)
-    deeper = None if waiting else below.look(frames, cell, rests)
+    deeper = None if waiting else below.look(frames, cell, rests, moved)
     if cell is None and (awaited := awaiting.awaits()):
         cell, woken_by = awaited
         if woken_by != {"thread"}:  # else a thread may wait, for whose end the cell waits
