@@ -121,7 +121,7 @@ def test_another_right_answer_passes(verdict, name, number):
 
 
 @pytest.mark.parametrize(
-    ("name", "number"), each_of("wrong", lambda name: range(len(EXERCISES[name].wrong)), one_in=4, at_once=4)
+    ("name", "number"), each_of("wrong", lambda name: range(len(EXERCISES[name].wrong)), one_in=4, at_once=2)
 )
 def test_a_known_mistake_is_named(verdict, name, number):
     exercise = EXERCISES[name]
