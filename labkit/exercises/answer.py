@@ -14,7 +14,7 @@ _PX = rf"{PX}(\s|$)"
 
 
 def in_notebook(name: str) -> str:
-    """What this kernel's %%px cells define under that name; "" if none does."""
+    """Return the source that this kernel's %%px cells define under that name; "" if none does."""
     return source(name, cells())
 
 

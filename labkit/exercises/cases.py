@@ -11,7 +11,7 @@ from labkit.exercises.judge import LikeSolution, agree, different, numbers, show
 
 
 def each(function: Callable[..., Any], arguments: tuple) -> list:
-    """What the function returns for each case: `use` of an exercise whose only argument is their list."""
+    """Call the function with each case of the list that is its only argument; return a list of results."""
     return [function(*case) for case in arguments[0]]
 
 

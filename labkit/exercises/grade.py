@@ -38,7 +38,7 @@ _runs: dict[str, Trace] = {}
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is said to the learner; `solved` if nothing is left to do."""
+    """The result of a check: the text that the learner reads, and whether the exercise is solved."""
 
     text: str
     solved: bool = False
@@ -70,7 +70,7 @@ def check(name: str) -> None:
 
 
 def require(name: str) -> None:
-    """The same for another grader's checks: AssertionError with the verdict if the answer is not right.
+    """Check an exercise for another grader: raise AssertionError with the verdict if it is not solved.
 
     Nothing is printed or noted, and no later cell goes on with another function.
 
