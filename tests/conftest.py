@@ -24,7 +24,10 @@ with suppress(ImportError):  # not there where only the backend is tested
     import hypothesis
 
     hypothesis.settings.register_profile(  # how long an example takes says what else the machine does
-        "labkit", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+        "labkit",
+        deadline=None,
+        derandomize="LABKIT_TEST_SEED" in os.environ,
+        suppress_health_check=[hypothesis.HealthCheck.too_slow],
     )
     hypothesis.settings.load_profile("labkit")
 

@@ -18,9 +18,11 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -208,8 +210,21 @@ class Ran:
     said: str = ""
 
 
+running: set[subprocess.Popen] = set()
+ending = threading.Event()
+
+
+def end_all(*_signal: object) -> None:
+    """On Ctrl-C, or when CI's time is over: end what runs, begin nothing more, and so come to the summary."""
+    ending.set()
+    for process in list(running):
+        threading.Thread(target=stop, args=(process, 10)).start()
+
+
 def run(part: Part, folder: Path, output: int | None = None) -> Ran:
     """Run a part to its end, or to the end of its budget."""
+    if ending.is_set():
+        return Ran(part, 0.0, "not run: ended from outside")
     report = folder / f"{part.name}.xml"
     junit = (f"--junitxml={report}",) if "pytest" in part.command else ()
     start = time.monotonic()
@@ -223,13 +238,17 @@ def run(part: Part, folder: Path, output: int | None = None) -> Ran:
         stderr=subprocess.STDOUT if output else None,
         start_new_session=True,
     )
+    running.add(process)
     try:
         code = process.wait(part.minutes * 60)
         verdict = "passed" if code == 0 else f"failed (exit code {code})"
     except subprocess.TimeoutExpired:
         verdict = "over budget"
     finally:
+        running.discard(process)
         stop(process)
+    if ending.is_set():
+        verdict = "ended from outside"
     cases = tuple(ElementTree.parse(report).iter("testcase")) if report.exists() else ()
     return Ran(part, time.monotonic() - start, verdict, cases)
 
@@ -238,7 +257,8 @@ def stop(process: subprocess.Popen, patience: float = 20) -> None:
     """End the part's processes: first as Ctrl-C does, so that pytest still says what it was doing."""
     for kind in (signal.SIGINT, signal.SIGKILL):
         if process.poll() is None:
-            os.killpg(process.pid, kind)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, kind)
             try:
                 process.wait(patience)
             except subprocess.TimeoutExpired:
@@ -290,19 +310,20 @@ def summary(ran: list[Ran]) -> str:
     return "\n".join(lines)
 
 
-def main(stages: tuple[Stage, ...]) -> int:
-    """Run all parts, even after one failed, so that one run tells everything; 0 if each passed in time."""
-    signal.signal(
-        signal.SIGINT, signal.default_int_handler
-    )  # tests would ignore it, too, in a shell's background
+def main(name: str) -> int:
+    """Run all parts of a set, also after one failed, so that one run tells all; 0 if each passed in time."""
+    if name != "nightly":  # by day the same draws each time: `tests/seed.py`
+        os.environ.setdefault("LABKIT_TEST_SEED", "1")
+    for kind in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(kind, end_all)
     ran: list[Ran] = []
-    with tempfile.TemporaryDirectory() as name:
-        os.environ["LABKIT_PROGRESS"] = name  # what the user has predicted would be printed in lessons
-        for stage in stages:
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["LABKIT_PROGRESS"] = folder  # what the user has predicted would be printed in lessons
+        for stage in PARTS[name]:
             parts = [part for lane in stage for part in lane]
             for part in parts:
                 print(f"\n{part.name}: {part.minutes} minutes at most", flush=True)
-            ran += run_at_once(stage, Path(name)) if len(parts) > 1 else [run(parts[0], Path(name))]
+            ran += run_at_once(stage, Path(folder)) if len(parts) > 1 else [run(parts[0], Path(folder))]
     print(summary(ran), flush=True)
     return int(any(part.verdict != "passed" for part in ran))
 
@@ -310,4 +331,4 @@ def main(stages: tuple[Stage, ...]) -> int:
 if __name__ == "__main__":
     if len(sys.argv) != 2 or sys.argv[1] not in PARTS:
         sys.exit(f"Name one set of parts: {', '.join(PARTS)}")
-    sys.exit(main(PARTS[sys.argv[1]]))
+    sys.exit(main(sys.argv[1]))

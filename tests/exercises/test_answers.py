@@ -1,6 +1,5 @@
 """Wrong answers get the sentence that helps, right ones pass in any style; on real ranks."""
 
-import os
 import re
 from importlib import import_module
 from pathlib import Path
@@ -12,6 +11,7 @@ from labkit.exercises.catalogue import LESSONS, exercise_named
 from labkit.exercises.grade import grade
 from tests.conftest import drawn
 from tests.exercises.cheats import CHEATS
+from tests.seed import SEED
 
 TABLES = [
     import_module(f"tests.exercises.{p.stem}") for p in sorted(Path(__file__).parent.glob("answers_*.py"))
@@ -21,7 +21,6 @@ EXERCISES = {exercise.name: exercise for lesson in LESSONS for exercise in lesso
 IDS = {
     exercise.name: f"{lesson.number}_{exercise.name}" for lesson in LESSONS for exercise in lesson.exercises
 }
-SEED = os.environ.get("LABKIT_ANSWERS_SEED")
 each_exercise = pytest.mark.parametrize("name", EXERCISES, ids=IDS.get)
 
 
@@ -70,14 +69,14 @@ def verdict(labs):
             lab[:].execute(f"from {module} import {name_there}", block=True)
         if source is not None:
             lab[:].execute(source, silent=False, block=True)
-        return grade(lab, exercise, SEED and int(SEED))
+        return grade(lab, exercise, SEED)
 
     return verdict
 
 
 def why(told) -> str:
     """What a failing test says: the verdict, and how to draw the same arguments once more."""
-    again = "" if told.seed is None else f"\nagain with the same draw: LABKIT_ANSWERS_SEED={told.seed}"
+    again = "" if told.seed is None else f"\nagain with the same draw: LABKIT_TEST_SEED={told.seed}"
     return f"the learner is told: {told.text}{again}"
 
 

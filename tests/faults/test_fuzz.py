@@ -1,20 +1,19 @@
 """Random histories: whatever befalls a lab, the next right cell is right, and nothing is left in the end.
 
-LABKIT_FUZZ_SEED repeats a run, as far as moments can be repeated; LABKIT_FUZZ_SECONDS makes it last as long.
+LABKIT_TEST_SEED repeats a run, as far as moments can be repeated; LABKIT_FUZZ_SECONDS makes it last as long.
 """
 
 import os
-import random
 import sys
 import time
 
 import pytest
 
+from tests.seed import SEED
+
 from . import fuzz
 from .histories import EXIT, KILL, STOP, VICTIMS, History, Step, Strike, history
 from .small import with_shared_memory
-
-SEED = int(os.environ.get("LABKIT_FUZZ_SEED", random.SystemRandom().randrange(10**6)))
 
 
 @pytest.mark.timeout(5400)

@@ -36,13 +36,21 @@ def gloo() -> dist.ProcessGroup:
     return _gloo[-1]
 
 
-def row(over: Iterable = ((),), deadline: float = 60.0, sizes: tuple[int, ...] = (3,)):
-    """Register a row as a case: the function over gloo and over "mpi", for each value of `over`."""
+def row(
+    over: Iterable = ((),),
+    deadline: float = 60.0,
+    sizes: tuple[int, ...] = (3,),
+    within: Callable[[object], float] = lambda value: 1e-4,
+):
+    """Register a row as a case: the function over gloo and over "mpi", for each value of `over`.
+
+    Floats of both may differ by 1e-4 of their size and by `within(value)`, where sums are rounded to less.
+    """
 
     def register(function: Callable) -> Callable:
         @wraps(function)
         def both(w: World) -> None:
-            different = [text for value in over for text in _different(w, function, value)]
+            different = [text for value in over for text in _different(w, function, value, within(value))]
             assert not different, "\n".join(different)
 
         return case(gloo=False, sizes=sizes, deadline=deadline)(both)
@@ -50,7 +58,7 @@ def row(over: Iterable = ((),), deadline: float = 60.0, sizes: tuple[int, ...] =
     return register
 
 
-def _different(w: World, function: Callable, value: object) -> Iterator[str]:
+def _different(w: World, function: Callable, value: object, within: float) -> Iterator[str]:
     """What a row over "mpi" does other than over gloo, in words."""
     given = () if value == () else (value,)
     refused, wanted = _outcome(function, w, gloo(), *given)
@@ -67,24 +75,24 @@ def _different(w: World, function: Callable, value: object) -> Iterator[str]:
     if error:
         yield f"{value}: {type(error).__name__}: {error}" + (f"; gloo: {refused}" if refused else "")
         return
-    if not _same(found, wanted):
+    if not _same(found, wanted, within):
         yield f"{value}: {found}, gloo has {wanted}"
 
 
-def _same(found: object, wanted: object) -> bool:
+def _same(found: object, wanted: object, within: float) -> bool:
     mine, shape = tree_flatten(found)
     others, its_shape = tree_flatten(wanted)
-    return shape == its_shape and all(map(_equal, mine, others))
+    return shape == its_shape and all(_equal(*pair, within) for pair in zip(mine, others, strict=True))
 
 
-def _equal(one: object, other: object) -> bool:
+def _equal(one: object, other: object, within: float) -> bool:
     if not (isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor)):
         return one == other
     alike = one.shape == other.shape and one.dtype == other.dtype
     exact = not (one.dtype.is_floating_point or one.dtype.is_complex)
-    return alike and bool(
-        torch.equal(one, other) if exact else torch.allclose(one, other, 1e-4, 1e-4, equal_nan=True)
-    )
+    if exact or not alike:
+        return alike and torch.equal(one, other)
+    return torch.allclose(one, other, rtol=1e-4, atol=within, equal_nan=True)
 
 
 def _said(error: Exception) -> str:

@@ -2,19 +2,18 @@
 
 import json
 import os
-import random
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from labkit.launch.hosts.ports import free_port
+from tests.seed import SEED
 
 from . import launcher
 from .ranks import Plan
 from .table import MODULES, Case
 
-SEED = int(os.environ.get("LABKIT_TEST_SEED", random.SystemRandom().randrange(2**31)))
 START_SECONDS = 120.0
 
 

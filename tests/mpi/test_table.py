@@ -2,7 +2,7 @@
 
 Each case is a function in `cases_*.py`. All cases of a world size share one launch of ranks; each is a
 test of its own here. `make test` runs every other case once, at a size or in the mode drawn by its name,
-`make test-all` the rest. Data is fresh in each run: `LABKIT_TEST_SEED` repeats one.
+`make test-all` the rest. `tests/seed.py` says when its data is fresh.
 """
 
 import inspect
