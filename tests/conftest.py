@@ -1,8 +1,8 @@
 """Labs that tests share, one per world size; and which tests are a sample of many.
 
 A test that runs at several world sizes, or over a long table, asserts the same property each time. `make
-test` runs a part of those, drawn by their names, so that all sizes and rows come up somewhere; the others
-carry the marker `slow` and run in `make test-all`.
+test` runs it at one size, drawn by its name, so that all sizes come up somewhere; `make test-all` (marker
+`slow`) at one more, and `make nightly` at the others. Of a table likewise some rows, more rows, and all.
 """
 
 import io
@@ -34,8 +34,6 @@ with suppress(ImportError):  # not there where only the backend is tested
 
 WORLD_SIZE = ("lab", "ranks", "size", "n")
 """What tests call the parameter that is their world size."""
-AT_ONCE = 1
-"""World sizes at which `make test` runs a test of ranks: one, and another test at another one."""
 
 
 def drawn(name: str, choices: Sequence, count: int) -> list:
@@ -55,10 +53,9 @@ def pytest_collection_modifyitems(items):
         if any(isinstance(given.pop(name, None), int) for name in WORLD_SIZE):
             at_sizes.setdefault(f"{item.nodeid.split('[')[0]} {given}", []).append(item)
     for name, found in at_sizes.items():
-        now = drawn(name, found, AT_ONCE)
-        for item in found:
-            if item not in now:
-                item.add_marker(pytest.mark.slow)
+        first = found.index(drawn(name, found, 1)[0])
+        for place, item in enumerate(found[first + 1 :] + found[:first]):
+            item.add_marker(pytest.mark.nightly if place else pytest.mark.slow)
 
 
 running: dict = {}

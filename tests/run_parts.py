@@ -82,8 +82,6 @@ def lessons(alone: bool) -> Part:
 
 # What is stored must not depend on the processor, or on how many cores shared a sum.
 PLAIN = {"ATEN_CPU_CAPABILITY": "default", "ONEDNN_MAX_CPU_ISA": "SSE41", "MKL_CBWR": "COMPATIBLE"}
-# In CI those lessons that bear others beside them; `make nightly` and `arithmetic` run all.
-PLAIN_LESSONS = replace(lessons(False), name="lessons, another processor", environment=SERVER | PLAIN)
 ANOTHER_PROCESSOR = replace(NOTEBOOKS, name="another processor", minutes=25, environment=SERVER | PLAIN)
 # These run one after the other: a lab that belongs to the process would keep the first arithmetic.
 PERTURBED = {"PYTHONPATH": str(ROOT / "tests" / "notebooks" / "perturbed")}
@@ -126,7 +124,7 @@ SLOW_LESSONS = Part("slow lessons", 35, pytest("tests/notebooks", "-m", "slow an
 SLOW_TIMED = Part("slow timed", 5, marked("timed and slow and not nightly"))
 
 DOCS = Part("docs", 8, ("-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", ".ci/site", "build/site"))
-SLURM = Part("slurm", 20, marked("slurm"))
+SLURM = Part("slurm", 20, marked("slurm and not nightly"))
 
 
 def measured(part: Part, minutes: float) -> Part:
@@ -162,12 +160,12 @@ PARTS: dict[str, tuple[Stage, ...]] = {
         ),
         # These wait for other processes most of the time. There is one box of hosts, so one lane needs it.
         (
-            (PLAIN_LESSONS, Part("torches", 40, (*marked("torches"), "-rs"))),
+            (Part("torches", 25, (*marked("torches and not nightly"), "-rs")),),
             (
-                Part("hosts", 30, marked("hosts")),
+                Part("hosts", 20, marked("hosts and not nightly")),
                 Part("othermpi", 20, marked("othermpi and not nightly")),
             ),
-            (Part("pythons", 60, (*marked("pythons"), "-rs")),),
+            (Part("pythons", 40, (*marked("pythons and not nightly"), "-rs")),),
         ),
     ),
     "gpu": in_turn(Part("gpu", 60, pytest("tests/gpu", "-rfE", "-m", "gpu"))),

@@ -7,7 +7,7 @@ import pytest
 
 from labkit.commands.__main__ import main
 
-pytestmark = pytest.mark.hosts
+pytestmark = pytest.mark.nightly
 
 
 def test_collectives_are_measured_between_hosts(box, tmp_path, monkeypatch, capsys):

@@ -11,7 +11,7 @@ from tests.faults.test_faults import run
 
 from .conftest import NAMES
 
-pytestmark = pytest.mark.hosts
+pytestmark = pytest.mark.nightly
 MBIT = 1
 L, D, N = 2, 48, 864
 """Blocks, width, samples."""

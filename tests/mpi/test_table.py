@@ -2,7 +2,7 @@
 
 Each case is a function in `cases_*.py`. All cases of a world size share one launch of ranks; each is a
 test of its own here. `make test` runs every other case once, at a size or in the mode drawn by its name,
-`make test-all` the rest. `tests/seed.py` says when its data is fresh.
+`make test-all` the other cases likewise, `make nightly` all at all sizes. `tests/seed.py` draws their data.
 """
 
 import inspect
@@ -31,8 +31,10 @@ def rows():
         possible = [(size, checked) for size, checked in MODES if selects(size, checked)(case)]
         for size, checked in possible:
             mode = "-checked" if checked else ""
-            later = case.name not in by_day or (size, checked) not in drawn(case.name, _by_day(possible), 1)
-            marks = [pytest.mark.nightly] if case.nightly else [pytest.mark.slow] * later
+            if case.nightly or (size, checked) not in drawn(case.name, _by_day(possible), 1):
+                marks = [pytest.mark.nightly]
+            else:
+                marks = [pytest.mark.slow] * (case.name not in by_day)
             if case.since > torch_internals.RELEASE:
                 marks.append(pytest.mark.skip(reason="PyTorch {}.{} and newer".format(*case.since)))
             yield pytest.param(case.name, size, checked, id=f"{size}{mode}-{case.name}", marks=marks)

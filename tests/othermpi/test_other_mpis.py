@@ -12,7 +12,7 @@ def test_the_table_of_verbs(other_mpi):
     pytest_in(other_mpi, "tests/mpi/test_table.py", "-m", "not nightly and not slow")
 
 
-@pytest.mark.othermpi
+@pytest.mark.nightly
 @pytest.mark.timeout(900)
 def test_the_first_lessons_as_they_are_stored(other_mpi):
     pytest_in(other_mpi, "--nbval", "--nbval-cell-timeout=120", *FIRST)

@@ -21,8 +21,9 @@ def test_a_lab_from_a_wheel(other_python, tmp_path):
 
 
 def test_the_backend(other_python):
-    pytest_in(other_python, "tests/mpi", "-m", "not slow and not nightly")
+    pytest_in(other_python, "tests/mpi", "-m", "not slow and not nightly", "-k", "3-checked or not test_case")
 
 
+@pytest.mark.nightly
 def test_the_first_lessons_as_they_are_stored(other_python):
     pytest_in(other_python, "--nbval", "--nbval-cell-timeout=120", *FIRST)

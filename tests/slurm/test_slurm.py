@@ -159,7 +159,7 @@ def test_in_an_allocation_a_lab_is_a_step_of_it(jobs):
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("number", ["01", "04"])
+@pytest.mark.parametrize("number", ["01", pytest.param("04", marks=pytest.mark.nightly)])
 def test_a_lesson_passes_unchanged(number, jobs):
     asked = [
         "-m",
@@ -184,7 +184,9 @@ def bare(tmp_path_factory):
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("number, ranks", [("01", 4), ("02", 3), ("04", 4)])
+@pytest.mark.parametrize(
+    "number, ranks", [("01", 4), ("02", 3), pytest.param("04", 4, marks=pytest.mark.nightly)]
+)
 def test_an_exported_lesson_says_under_srun_what_the_lesson_says(number, ranks, bare, jobs, tmp_path):
     script = tmp_path / "lesson.py"
     script.write_text(export.script(lesson(number)))
