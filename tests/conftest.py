@@ -8,8 +8,7 @@ test` runs it at one size, drawn by its name, so that all sizes come up somewher
 import io
 import logging
 import os
-import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -36,25 +35,44 @@ WORLD_SIZE = ("lab", "ranks", "size", "n")
 """What tests call the parameter that is their world size."""
 
 
-def drawn(name: str, choices: Sequence, count: int) -> list:
-    """So many of the choices, by the checksum of a name: the same in every run."""
-    first, step = zlib.crc32(name.encode()), max(1, len(choices) // count)
-    return [choices[(first + step * n) % len(choices)] for n in range(min(count, len(choices)))]
+WORLD_SIZES = (3, 2, 4, 1)
+"""A test runs by day at the first of these that it has, and in `make test-all` at the next one too."""
+
+
+def spread(choices: Sequence, count: int) -> list:
+    """So many of the choices, evenly over their order."""
+    return [choices[n * len(choices) // count] for n in range(min(count, len(choices)))]
+
+
+def in_tiers(choices: Iterable, by_day: int, at_once: int, label: Callable[..., str] = str) -> list:
+    """Parameters of a test: so many for `make test`, so many more for `make test-all`, all others by night.
+
+    Each tier takes its own evenly over the order of the choices. `label` makes a test's name of its values.
+    """
+    values = [choice if isinstance(choice, tuple) else (choice,) for choice in choices]
+    day = spread(range(len(values)), by_day)
+    left = [place for place in range(len(values)) if place not in day]
+    marks = dict.fromkeys(day, []) | dict.fromkeys(spread(left, at_once), [pytest.mark.slow])
+    return [
+        pytest.param(*value, id=label(*value), marks=marks.get(place, [pytest.mark.nightly]))
+        for place, value in enumerate(values)
+    ]
 
 
 def pytest_collection_modifyitems(items):
     """What needs ranks is marked so; of the world sizes of each such test some are for `make test`."""
-    at_sizes: dict[str, list] = {}
+    at_sizes: dict[str, dict[int, pytest.Item]] = {}
     for item in items:
         if not {"labs", "kernel"} & set(getattr(item, "fixturenames", ())):
             continue
         item.add_marker(pytest.mark.ranks)
         given = dict(item.callspec.params) if hasattr(item, "callspec") else {}
-        if any(isinstance(given.pop(name, None), int) for name in WORLD_SIZE):
-            at_sizes.setdefault(f"{item.nodeid.split('[')[0]} {given}", []).append(item)
-    for name, found in at_sizes.items():
-        first = found.index(drawn(name, found, 1)[0])
-        for place, item in enumerate(found[first + 1 :] + found[:first]):
+        sizes = [given.pop(name) for name in WORLD_SIZE if isinstance(given.get(name), int)]
+        if sizes and not any(item.get_closest_marker(tier) for tier in ("slow", "nightly")):
+            at_sizes.setdefault(f"{item.nodeid.split('[')[0]} {given}", {})[sizes[0]] = item
+    for of_size in at_sizes.values():
+        usual = [of_size.pop(size) for size in WORLD_SIZES if size in of_size]
+        for place, item in enumerate([*usual, *of_size.values()][1:]):
             item.add_marker(pytest.mark.nightly if place else pytest.mark.slow)
 
 

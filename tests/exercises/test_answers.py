@@ -9,7 +9,7 @@ import pytest
 from labkit.exercises import mistake
 from labkit.exercises.catalogue import LESSONS, exercise_named
 from labkit.exercises.grade import grade
-from tests.conftest import drawn
+from tests.conftest import in_tiers
 from tests.exercises.cheats import CHEATS
 from tests.seed import SEED
 
@@ -21,39 +21,21 @@ EXERCISES = {exercise.name: exercise for lesson in LESSONS for exercise in lesso
 IDS = {
     exercise.name: f"{lesson.number}_{exercise.name}" for lesson in LESSONS for exercise in lesson.exercises
 }
-each_exercise = pytest.mark.parametrize("name", EXERCISES, ids=IDS.get)
 
 
-def each_exercise_in_turn(test, one_in):
-    """Every exercise; one in so many, drawn by the test's name, in `make test`; the others are slow."""
-    by_day = drawn(test, list(EXERCISES), len(EXERCISES) // one_in)
-    given = [
-        pytest.param(name, id=label, marks=[pytest.mark.slow] * (name not in by_day))
-        for name, label in IDS.items()
-    ]
-    return pytest.mark.parametrize("name", given)
-
-
-def each_of(kind, answers, one_in, at_once):
-    """The exercises' answers, by place or name.
-
-    `make test` tries one of one exercise in so many, `make test-all` `at_once` of each, at other places from
-    exercise to exercise, and `make nightly` all.
-    """
-    by_day = drawn(kind, list(EXERCISES), len(EXERCISES) // one_in)
-    given = []
-    for place, name in enumerate(EXERCISES):
-        of_it = list(answers(name))
-        for n, which in enumerate(of_it):
-            now = (n - place) % len(of_it)
-            tier = [] if now == 0 and name in by_day else ["slow" if now < at_once else "nightly"]
-            marks = [getattr(pytest.mark, mark) for mark in tier]
-            given.append(pytest.param(name, which, id=f"{IDS[name]}: {kind} {which}", marks=marks))
-    return given
+def each_of(kind, answers):
+    """Every answer of a kind to every exercise, by place or name; and how its test is called."""
+    pairs = [(name, which) for name in EXERCISES for which in answers(name)]
+    return pairs, lambda name, which: f"{IDS[name]}: {kind} {which}"
 
 
 def cheats(name):
     return [kind for kind, cheat in CHEATS.items() if cheat.fits(EXERCISES[name])]
+
+
+RIGHT_ONES, right = each_of("right", lambda name: range(len(RIGHT.get(name, ()))))
+WRONG_ONES, wrong = each_of("wrong", lambda name: range(len(EXERCISES[name].wrong)))
+CHEATING, cheat = each_of("cheat", cheats)
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +62,7 @@ def why(told) -> str:
     return f"the learner is told: {told.text}{again}"
 
 
-@each_exercise_in_turn("stubs", one_in=4)
+@pytest.mark.parametrize("name", in_tiers(EXERCISES, 10, 10, IDS.get))
 def test_before_anything_is_written(verdict, name):
     told = verdict(name, None)
     assert not told.solved and told.text.startswith(
@@ -95,7 +77,7 @@ def test_before_anything_is_written(verdict, name):
     assert f'labkit.hint("{name}")' in told.text
 
 
-@each_exercise_in_turn("solutions", one_in=4)
+@pytest.mark.parametrize("name", in_tiers(EXERCISES, 20, 60, IDS.get))
 def test_the_solution_passes(verdict, name):
     told = verdict(name, EXERCISES[name].solution)
     assert told.solved, why(told)
@@ -111,32 +93,25 @@ def refused(verdict, name, source, *says):
     assert called and not re.search(r"\d", re.sub("`.*?`", "", called)), f"what is drawn is in {called!r}"
 
 
-@pytest.mark.parametrize(
-    ("name", "number"), each_of("right", lambda name: range(len(RIGHT.get(name, ()))), one_in=8, at_once=1)
-)
+@pytest.mark.parametrize(("name", "number"), in_tiers(RIGHT_ONES, 10, 30, right))
 def test_another_right_answer_passes(verdict, name, number):
     told = verdict(name, EXERCISES[name].answer_of(RIGHT[name][number]))
     assert told.solved, why(told)
 
 
-@pytest.mark.parametrize(
-    ("name", "number"), each_of("wrong", lambda name: range(len(EXERCISES[name].wrong)), one_in=4, at_once=2)
-)
+@pytest.mark.parametrize(("name", "number"), in_tiers(WRONG_ONES, 20, 60, wrong))
 def test_a_known_mistake_is_named(verdict, name, number):
     exercise = EXERCISES[name]
     wrong = exercise.wrong[number]
     refused(verdict, name, exercise.answer_of(wrong), wrong.says)
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    each_of("cheat", cheats, one_in=8, at_once=1),
-)
+@pytest.mark.parametrize(("name", "kind"), in_tiers(CHEATING, 10, 30, cheat))
 def test_a_cheat_is_refused(verdict, name, kind):
     refused(verdict, name, CHEATS[kind].of(EXERCISES[name]), *CHEATS[kind].says)
 
 
-@each_exercise
+@pytest.mark.parametrize("name", EXERCISES, ids=IDS.get)
 def test_there_are_enough_of_either(name):
     assert len(EXERCISES[name].wrong) >= 3 and len(RIGHT[name]) >= 2
 

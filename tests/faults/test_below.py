@@ -9,6 +9,7 @@ import pytest
 from labkit.lab import diagnosis
 from labkit.lab.cell import follow
 from labkit.lab.outcome import CellError
+from tests.conftest import in_tiers
 
 from . import written
 from .below_programs import DEAF, HEARD, QUIET, START
@@ -43,12 +44,6 @@ def printed(pytestconfig):
         table = [(name, *rows[name]) for name in WRONG]  # a KeyError: one failed
         head = HEAD.format(", ".join(QUIET))
         written.write_table(FILE, head, ("program", "what is told", "seconds", "next cell"), table)
-
-
-def tiers(table, at_once, by_day):
-    """The first so many rows for `make test`, up to so many in `make test-all`, all by night."""
-    marks = [[]] * at_once + [[pytest.mark.slow]] * (by_day - at_once) + [[pytest.mark.nightly]] * len(table)
-    return [pytest.param(name, id=name, marks=mark) for name, mark in zip(table, marks, strict=False)]
 
 
 def run(lab, code, folder, quiet=0.0):
@@ -89,19 +84,19 @@ def tell(lab, folder, monkeypatch, name: str) -> tuple[float, bool]:
     return told[0], same
 
 
-@pytest.mark.parametrize("name", tiers(DEAF, 1, 5))
+@pytest.mark.parametrize("name", in_tiers(DEAF, 1, 4))
 def test_a_wait_that_hears_no_interrupt_is_told(labs, tmp_path, monkeypatch, in_time, name):
     seconds, same = tell(labs(2), tmp_path, monkeypatch, name)
     assert in_time(seconds, LIMIT) and not same
 
 
-@pytest.mark.parametrize("name", tiers(HEARD, 1, 4))
+@pytest.mark.parametrize("name", in_tiers(HEARD, 1, 3))
 def test_a_wait_that_hears_one_is_told_and_keeps_its_ranks(labs, tmp_path, monkeypatch, in_time, name):
     seconds, same = tell(labs(2), tmp_path, monkeypatch, name)
     assert in_time(seconds, LIMIT) and same
 
 
-@pytest.mark.parametrize("name", tiers(QUIET, 2, 9))
+@pytest.mark.parametrize("name", in_tiers(QUIET, 2, 5))
 def test_a_quiet_program_is_not_told(labs, tmp_path, monkeypatch, name):
     monkeypatch.setattr(diagnosis, "BELOW", SOONER)
     quiet, begun = SOONER + 2.5, time.monotonic()

@@ -14,7 +14,7 @@ from labkit.lab.lab import Lab
 from labkit.lab.outcome import CellError
 from labkit.launch import keeper, processes
 from labkit.launch.interrupts import interrupts_noted
-from tests.conftest import drawn
+from tests.conftest import in_tiers
 
 from . import table, written
 from .moments import once_begun
@@ -24,18 +24,13 @@ from .written import Row, first_line
 rows: list[Row] = []
 
 
-def sample(table, count=1):
-    """The rows of a table as parameters: so many for `make test`, the others slow. `make faults` runs all."""
-    now = drawn("faults", list(table), count)
-    return [pytest.param(row, id=str(row), marks=[pytest.mark.slow] * (row not in now)) for row in table]
-
-
 def struck_while_doing():
     """Each fault with each activity; in `make test` each activity once, and so each fault at least once."""
     for place, doing in enumerate(ACTIVITIES):
         for turn, fault in enumerate(FAULTS):
-            later = turn != place % len(FAULTS)
-            yield pytest.param(fault, doing, id=f"{fault}-{doing}", marks=[pytest.mark.slow] * later)
+            tier = (turn - place) % len(FAULTS)
+            marks = [] if tier == 0 else [pytest.mark.slow] if tier == 1 else [pytest.mark.nightly]
+            yield pytest.param(fault, doing, id=f"{fault}-{doing}", marks=marks)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -108,7 +103,7 @@ def test_fault_while_a_cell_runs(labs, in_time, tmp_path, fault, doing):
     rows.append(Row(str(fault), doing, first_line(caught.value), seconds, after))
 
 
-@pytest.mark.parametrize("fault", sample(IDLE_FAULTS))
+@pytest.mark.parametrize("fault", in_tiers(IDLE_FAULTS, 1, 2))
 def test_fault_while_idle(labs, in_time, fault):
     lab = labs(2)
     start = time.monotonic()
@@ -123,7 +118,7 @@ def test_fault_while_idle(labs, in_time, fault):
     rows.append(Row(str(fault), IDLE, first_line(caught.value), seconds, next_cell_runs(lab)))
 
 
-@pytest.mark.parametrize("name", sample(CELLS, len(CELLS) // 2))
+@pytest.mark.parametrize("name", in_tiers(CELLS, len(CELLS) // 2, len(CELLS) // 4))
 def test_cell_that_goes_wrong(labs, in_time, name):
     code, says = CELLS[name]
     lab, start = labs(2), time.monotonic()
@@ -136,7 +131,7 @@ def test_cell_that_goes_wrong(labs, in_time, name):
     assert rows[-1].after == "same ranks"
 
 
-@pytest.mark.parametrize("name", sample(LEAVES))
+@pytest.mark.parametrize("name", in_tiers(LEAVES, 1, 2))
 def test_a_rank_that_leaves(labs, in_time, name):
     code, says = LEAVES[name]
     lab, start = labs(2), time.monotonic()
@@ -178,7 +173,7 @@ QUIET = {
 
 
 @pytest.mark.parametrize("seconds", [4, pytest.param(30, marks=pytest.mark.nightly)])
-@pytest.mark.parametrize("doing", sample(QUIET))
+@pytest.mark.parametrize("doing", in_tiers(QUIET, 1, 1))
 def test_no_false_alarm(labs, doing, seconds):
     start = time.monotonic()
     run(labs(2), QUIET[doing].replace("SECONDS", str(seconds)))
@@ -193,7 +188,7 @@ def gloo(spare_ranks):
     lab.stop()
 
 
-@pytest.mark.parametrize("row", sample(GLOO))
+@pytest.mark.parametrize("row", in_tiers(GLOO, 1, 2))
 def test_what_ends_ranks_that_wait_in_gloo(gloo, in_time, tmp_path, row):
     fault, _, doing = row.partition(", ")
     code, limit = (ACTIVITIES[doing], 2.0) if doing else (CELLS[fault][0], 3.0)
@@ -256,8 +251,7 @@ IN_GLOO = {
 }
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", IN_GLOO)
+@pytest.mark.parametrize("name", in_tiers(IN_GLOO, 0, 2))
 def test_what_waits_for_ever_in_gloo_is_told(gloo, in_time, name):
     code, says = IN_GLOO[name]
     run(gloo, "import torch._dynamo")  # DDP does on first use

@@ -9,17 +9,11 @@ from labkit import LabError, launch
 from labkit.lab.cell import follow
 from labkit.lab.lab import Lab
 from labkit.lab.outcome import CellError
-from tests.conftest import drawn
+from tests.conftest import in_tiers
 
 from .mpi4py_programs import DEATHS, RIGHT, START, WRONG
 
 LIMIT = 3.0  # seconds until the verdict
-
-
-def sample(table, count):
-    """So many rows for `make test`, the others slow."""
-    now = drawn("mpi4py", list(table), count)
-    return [pytest.param(name, id=name, marks=[pytest.mark.slow] * (name not in now)) for name in table]
 
 
 def run(lab, code):
@@ -33,7 +27,7 @@ def test_there_are_enough():
     assert len(WRONG) + len(DEATHS) >= 25 and len(RIGHT) >= 25
 
 
-@pytest.mark.parametrize("name", sample(WRONG, 2))
+@pytest.mark.parametrize("name", in_tiers(WRONG, 2, 8))
 def test_a_wrong_program_is_told(labs, in_time, name):
     lab, (code, says) = labs(2), WRONG[name]
     pids, start = [r.pid for r in lab.ranks], time.monotonic()
@@ -45,14 +39,13 @@ def test_a_wrong_program_is_told(labs, in_time, name):
     assert pids == [r.pid for r in lab.ranks]
 
 
-@pytest.mark.parametrize("name", sample(RIGHT, 6))
+@pytest.mark.parametrize("name", in_tiers(RIGHT, 6, 8))
 def test_a_right_program_is_not(labs, name):
     outcome = run(labs(2), RIGHT[name])
     assert not outcome.notes and not any(said.stderr for said in outcome.said)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", DEATHS)
+@pytest.mark.parametrize("name", in_tiers(DEATHS, 0, 2))
 def test_a_death_is_told(in_time, name):
     code, says = DEATHS[name]
     lab = Lab(launch.plan(2))

@@ -9,10 +9,10 @@ from IPython.utils.capture import capture_output
 from labkit import LabError
 from labkit.lab.outcome import CellError
 from labkit.lab.px import PxMagics
+from tests.conftest import in_tiers
 
 from . import written
 from .programs import PROGRAMS, Program
-from .test_faults import sample
 
 LIMIT = 3.0  # seconds until the verdict
 FILE = written.FILE.with_name("PROGRAMS.md")
@@ -76,7 +76,7 @@ def next_cell_is_right(shell, lab, new_ranks: bool) -> None:
     assert ([r.pid for r in lab.ranks] != pids) == new_ranks
 
 
-@pytest.mark.parametrize("program", sample(PROGRAMS, 5))
+@pytest.mark.parametrize("program", in_tiers(PROGRAMS, 5, 12))
 def test_a_wrong_program_is_told(labs, shell, in_time, program: Program):
     lab, start = labs(program.ranks), time.monotonic()
     verdict = told(shell, lab, program.wrong, program.options)
@@ -89,6 +89,6 @@ def test_a_wrong_program_is_told(labs, shell, in_time, program: Program):
     next_cell_is_right(shell, lab, program.new_ranks)
 
 
-@pytest.mark.parametrize("program", sample(PROGRAMS, 8))
+@pytest.mark.parametrize("program", in_tiers(PROGRAMS, 8, 12))
 def test_a_right_program_gives_no_alarm(labs, shell, program: Program):
     assert told(shell, labs(program.ranks), program.right + "\npass", program.options) == ""

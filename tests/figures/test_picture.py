@@ -5,6 +5,7 @@ import struct
 import zlib
 from collections import Counter
 from io import BytesIO
+from itertools import product
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from PIL import Image
 from labkit.figures import animation, timeline
 from labkit.figures.colours import DARK_PAGE, PAGE, contrast, half_opaque, in_the_dark, rank_colour
 from labkit.figures.timeline import EDGED
-from tests.conftest import drawn
+from tests.conftest import in_tiers
 
 from . import states, traces
 from .pictures import PICTURES, WORLD_SIZES
@@ -38,11 +39,7 @@ def share(pixels, colour):
     return (np.abs(pixels - 255 * np.array(to_rgb(colour))).max(axis=2) <= 4).mean()
 
 
-def each_figure():
-    for name in PICTURES:
-        for size in WORLD_SIZES:
-            later = size not in drawn(name, WORLD_SIZES, 1)
-            yield pytest.param(name, size, id=f"{name}-{size}", marks=[pytest.mark.slow] * later)
+EACH = in_tiers(product(PICTURES, WORLD_SIZES), len(PICTURES), len(PICTURES), "{}-{}".format)
 
 
 def test_the_pages_are_jupyterlabs_and_a_rank_has_its_colour_on_both():
@@ -77,7 +74,7 @@ def test_all_steps_of_an_animation_share_the_two_lists():
         assert share(pixels, DARK_PAGE) > 0.3 and share(pixels, half_opaque(rank_colour(3), DARK_PAGE)) > 0.01
 
 
-@pytest.mark.parametrize(("name", "world_size"), list(each_figure()))
+@pytest.mark.parametrize(("name", "world_size"), EACH)
 def test_every_text_can_be_read_on_both_pages(name, world_size):
     made = PICTURES[name](world_size)
     made.draw_without_rendering()
@@ -104,7 +101,7 @@ def test_every_text_can_be_read_on_both_pages(name, world_size):
             assert contrast(*dark) >= 4.5, (text.get_text(), colour, one, "in the dark")
 
 
-@pytest.mark.parametrize(("name", "world_size"), list(each_figure()))
+@pytest.mark.parametrize(("name", "world_size"), EACH)
 def test_every_mark_can_be_seen_on_both_pages(name, world_size):
     """By its fill or its edge, or by what is drawn with it: the foot of a cell, the cell of a grid."""
     made = PICTURES[name](world_size)

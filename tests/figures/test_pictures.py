@@ -4,12 +4,14 @@ After a change that is meant: `python -m tests.figures.pictures`, look at tests/
 `python -m tests.figures.pictures --baseline`.
 """
 
+from itertools import product
+
 import pytest
 from matplotlib.testing.compare import compare_images
 
 from labkit.figures import timeline
 from labkit.trace import Trace
-from tests.conftest import drawn
+from tests.conftest import in_tiers
 
 from . import traces
 from .pictures import HERE, PICTURES, RELEASE, WORLD_SIZES, release, write_small
@@ -23,15 +25,11 @@ TOLERANCE = 6
 """Root mean square over pixels of 0 to 255: room for another machine's rounding."""
 
 
-def each_picture():
-    """Every figure at every world size; `make test` draws each at one of them."""
-    for name in PICTURES:
-        for size in WORLD_SIZES:
-            later = size not in drawn(name, WORLD_SIZES, 1)
-            yield pytest.param(name, size, id=f"{name}-{size}", marks=[pytest.mark.slow] * later)
+EACH = in_tiers(product(PICTURES, WORLD_SIZES), len(PICTURES), len(PICTURES), "{}-{}".format)
+"""Every figure at every world size; `make test` draws as many as there are figures."""
 
 
-@pytest.mark.parametrize(("name", "world_size"), list(each_picture()))
+@pytest.mark.parametrize(("name", "world_size"), EACH)
 def test_picture(name, world_size, tmp_path):
     found = tmp_path / f"{name}_{world_size}.png"
     write_small(PICTURES[name](world_size), found)

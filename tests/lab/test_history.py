@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from operator import attrgetter
 
 import pytest
 from hypothesis import given, settings
@@ -17,7 +18,7 @@ from labkit.lab.px import PxMagics
 from labkit.lab.replay import replay
 from labkit.rank.protocol import COMPUTING, FINISHED, RAISED, WAITING, Called, Remembered, State
 from labkit.trace import Trace
-from tests.conftest import drawn
+from tests.conftest import in_tiers
 from tests.faults.programs import PROGRAMS
 
 # What ranks call, without ranks
@@ -165,9 +166,7 @@ def test_without_calls_it_says_so():
 # On ranks
 
 DEADLOCKS = [p for p in PROGRAMS if p.says[0].startswith("deadlock") and not p.new_ranks]
-NOW = drawn("history", DEADLOCKS, 2)
 OF_TORCH = [p for p in DEADLOCKS if "mpi4py" not in p.wrong]
-TODAY = drawn("gloo", OF_TORCH, 4)
 
 
 def history_of(shell, lab, code, options=""):
@@ -181,9 +180,7 @@ def without_numbers(history):
     return re.sub(" +", " ", re.sub(r"number \d+", "number n", repr(history)))
 
 
-@pytest.mark.parametrize(
-    "program", [pytest.param(p, id=p.name, marks=[pytest.mark.slow] * (p not in NOW)) for p in DEADLOCKS]
-)
+@pytest.mark.parametrize("program", in_tiers(DEADLOCKS, 2, 6, attrgetter("name")))
 def test_a_deadlock_is_gone_back_through(labs, shell, program):
     """The ranks that its verdict names, in the lines that it names; and the same in every run."""
     lab = labs(program.ranks)
@@ -253,13 +250,7 @@ def gloo():
         lab.stop()
 
 
-@pytest.mark.parametrize(
-    "program",
-    [
-        pytest.param(p, id=p.name, marks=getattr(pytest.mark, ("nightly", "slow")[p in TODAY]))
-        for p in OF_TORCH
-    ],
-)
+@pytest.mark.parametrize("program", in_tiers(OF_TORCH, 0, 4, attrgetter("name")))
 def test_a_deadlock_of_gloo_is_gone_back_through(gloo, shell, program):
     told_and_marked(shell, gloo(program.ranks), program)
 

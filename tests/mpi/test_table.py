@@ -1,7 +1,7 @@
 """Every verb of torch.distributed at 2, 3 and 4 ranks, checked mode off, and at 3 ranks on.
 
 Each case is a function in `cases_*.py`. All cases of a world size share one launch of ranks; each is a
-test of its own here. `make test` runs every other case once, at a size or in the mode drawn by its name,
+test of its own here. `make test` runs every other case once, at one size or in one mode after the other,
 `make test-all` the other cases likewise, `make nightly` all at all sizes. `tests/seed.py` draws their data.
 """
 
@@ -16,7 +16,6 @@ import torch.distributed._functional_collectives as functional
 import torch.distributed.nn.functional as differentiable
 
 from labkit.mpi import torch_internals
-from tests.conftest import drawn
 
 from .launches import selects
 from .table import MODULES, load
@@ -25,16 +24,15 @@ MODES = ((2, False), (3, False), (4, False), (3, True))
 
 
 def rows():
-    names = list(load())
-    by_day = drawn("table", names, len(names) // 2)
-    for case in load().values():
+    for place, case in enumerate(load().values()):
         possible = [(size, checked) for size, checked in MODES if selects(size, checked)(case)]
+        by_day = _by_day(possible)
         for size, checked in possible:
             mode = "-checked" if checked else ""
-            if case.nightly or (size, checked) not in drawn(case.name, _by_day(possible), 1):
+            if case.nightly or (size, checked) != by_day[place // 2 % len(by_day)]:
                 marks = [pytest.mark.nightly]
             else:
-                marks = [pytest.mark.slow] * (case.name not in by_day)
+                marks = [pytest.mark.slow] * (place % 2)
             if case.since > torch_internals.RELEASE:
                 marks.append(pytest.mark.skip(reason="PyTorch {}.{} and newer".format(*case.since)))
             yield pytest.param(case.name, size, checked, id=f"{size}{mode}-{case.name}", marks=marks)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import drawn
+from tests.conftest import spread
 
 from . import launcher
 from .launches import Launches
@@ -45,7 +45,7 @@ def test_every_expected_failure_has_a_reason():
 def test_torchs_own_tests(capsys, part):
     only = os.environ.get("LABKIT_TEST_ONLY", "")  # a regular expression, for who mends one of them
     tests = [name for name in names() if re.search(only, name)]
-    tests = tests if only else drawn("torch", tests, round(part * len(tests)))
+    tests = tests if only else spread(tests, round(part * len(tests)))
     cases = [Case(f"torch.{n}", print, (SIZE,), DEADLINE, True, None, False) for n in tests]
     launches = Launches(SIZE, False, cases, ("torch_suite",), carry_on=True)
     verdicts = {n: launches[f"torch.{n}"] for n in tests}

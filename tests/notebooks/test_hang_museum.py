@@ -8,14 +8,13 @@ from IPython.utils.capture import capture_output
 
 from labkit.lab.outcome import CellError
 from labkit.lab.px import PxMagics
-from tests.conftest import drawn
+from tests.conftest import in_tiers
 
 PAGE = Path(__file__).parents[2] / "notebooks" / "hang_museum.md"
 EXHIBIT = re.compile(
     r"^## (\d+\. .*?)\n.*?\]\((https://\S+)\).*?```python\n%%px\n(.*?)```.*?```text\n(.*?)```", re.M | re.S
 )
 EXHIBITS = EXHIBIT.findall(PAGE.read_text())
-NOW = drawn("museum", EXHIBITS, 2)
 
 
 def test_there_are_ten_each_with_its_source():
@@ -25,10 +24,9 @@ def test_there_are_ten_each_with_its_source():
 
 
 @pytest.mark.parametrize(
-    "exhibit", [pytest.param(e, id=e[0], marks=[pytest.mark.slow] * (e not in NOW)) for e in EXHIBITS]
+    ("title", "source", "cell", "told"), in_tiers(EXHIBITS, 2, 3, lambda title, *_: title)
 )
-def test_an_exhibit_hangs_as_the_page_says(labs, shell, exhibit):
-    *_, cell, told = exhibit
+def test_an_exhibit_hangs_as_the_page_says(labs, shell, title, source, cell, told):
     with capture_output(), pytest.raises(CellError) as caught:
         PxMagics(shell, labs(4)).cell_px("", cell)
     assert without_numbers(str(caught.value)) == without_numbers(told)

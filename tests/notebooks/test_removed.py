@@ -7,7 +7,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
 from labkit.launch import living
-from tests.conftest import drawn
+from tests.conftest import in_tiers
 from tests.lessons import lesson
 
 REMOVED = {
@@ -124,17 +124,9 @@ HEARTS = {
 
 
 VARIANTS = [(number, n) for number, variants in REMOVED.items() for n in range(len(variants))]
-NOW = drawn("removed", VARIANTS, 6)
-"""Those that are tried before the night."""
 
 
-@pytest.mark.parametrize(
-    ("number", "variant"),
-    [
-        pytest.param(*v, id=f"{v[0]}-{v[1]}", marks=pytest.mark.slow if v in NOW else pytest.mark.nightly)
-        for v in VARIANTS
-    ],
-)
+@pytest.mark.parametrize(("number", "variant"), in_tiers(VARIANTS, 0, 4, "{}-{}".format))
 def test_without_the_method_the_assertion_fires(number, variant, tmp_path, monkeypatch):
     monkeypatch.setenv("LABKIT_PROGRESS", str(tmp_path))
     monkeypatch.setenv("LABKIT_SERVER", living.identity(psutil.Process()))  # one lab for all lessons

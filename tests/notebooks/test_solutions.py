@@ -1,9 +1,10 @@
 """Lessons once more, as a learner leaves them who has done everything: each check passes.
 
-Half of them in `make test-all`, drawn by their names; all by night.
+Six of them in `make test-all`, all by night.
 """
 
 import re
+from operator import attrgetter
 
 import nbformat
 import psutil
@@ -12,11 +13,9 @@ from nbclient import NotebookClient
 
 from labkit.exercises.catalogue import LESSONS
 from labkit.launch import living
-from tests.conftest import drawn
+from tests.conftest import in_tiers
 
 from .conftest import LESSONS as PATHS
-
-BY_DAY = drawn("solutions", PATHS, len(PATHS) // 2)
 
 
 def solved(notebook, lesson) -> int:
@@ -40,10 +39,7 @@ def said(cell) -> str:
     return "".join(output.text for output in cell.outputs if output.output_type == "stream")
 
 
-@pytest.mark.parametrize("path", [
-    pytest.param(path, id=path.stem, marks=pytest.mark.slow if path in BY_DAY else pytest.mark.nightly)
-    for path in PATHS
-])  # fmt: skip
+@pytest.mark.parametrize("path", in_tiers(PATHS, 0, 6, attrgetter("stem")))
 def test_with_the_solutions_put_in_every_check_passes(path, tmp_path, monkeypatch):
     monkeypatch.setenv("LABKIT_PROGRESS", str(tmp_path))
     monkeypatch.setenv("LABKIT_SERVER", living.identity(psutil.Process()))  # one lab for all lessons

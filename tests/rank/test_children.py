@@ -5,7 +5,7 @@ from IPython.utils.capture import capture_output
 
 from labkit.lab.outcome import CellError
 from labkit.lab.px import PxMagics
-from tests.conftest import drawn
+from tests.conftest import in_tiers
 
 pytestmark = pytest.mark.ranks
 
@@ -66,11 +66,7 @@ def two(labs):
     return lab
 
 
-NOW = drawn("children", list(CELLS), 5)
-"""In `make test`."""
-
-
-@pytest.mark.parametrize("cell", [c if c in NOW else pytest.param(c, marks=pytest.mark.slow) for c in CELLS])
+@pytest.mark.parametrize("cell", in_tiers(CELLS, 5, 8))
 def test_definitions_of_cells_are_there_in_children(two, shell, cell):
     pids = [r.pid for r in two.ranks]
     with capture_output() as captured:

@@ -10,7 +10,7 @@ from labkit.lab.lab import Lab
 from labkit.lab.px import PxMagics
 from labkit.launch import endings
 from labkit.rank.native_output import LastWords
-from tests.conftest import drawn
+from tests.conftest import in_tiers
 
 WRITES = """
 import ctypes, os
@@ -41,14 +41,8 @@ def run(lab: Lab, shell, cell: str) -> str:
     return "\n".join(output.data["text/plain"] for output in captured.outputs)
 
 
-def ends():
-    """One in `make test`."""
-    for end in ENDS:
-        yield end if end in drawn("words", list(ENDS), 1) else pytest.param(end, marks=pytest.mark.slow)
-
-
 @pytest.mark.ranks
-@pytest.mark.parametrize("end", list(ends()))
+@pytest.mark.parametrize("end", in_tiers(ENDS, 1, 2))
 def test_a_rank_that_is_aborted_has_its_last_words_told(lab, shell, end):
     with pytest.raises(LabError) as caught:
         run(lab, shell, WRITES.format(end))

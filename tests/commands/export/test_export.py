@@ -16,7 +16,7 @@ from labkit import LabError
 from labkit.commands import export
 from labkit.commands.__main__ import main
 from labkit.launch.hosts.ports import free_port
-from tests.conftest import drawn
+from tests.conftest import in_tiers
 from tests.environments import environment_without
 from tests.lessons import NOTEBOOKS, lesson, said
 from tests.mpi import launcher
@@ -71,24 +71,16 @@ def test_the_bare_environment_has_torch_and_no_labkit(bare, tmp_path):
 
 
 WAYS = under_mpiexec, under_torchrun
-SCRIPTS = [(number, way) for way in WAYS for number in "01 04 12 13 14 18 19 20 22 23 25".split()]
-BY_DAY = [("02", way) for way in WAYS] + drawn("scripts", SCRIPTS, 3)
-
-
-def scripts():
-    """Lesson 02 in `make test`, a few more in `test-all`, and all lessons both ways by night."""
-    for number, way in [*BY_DAY, *(s for s in SCRIPTS if s not in BY_DAY)]:
-        when = pytest.mark.slow if (number, way) in BY_DAY[1:] else pytest.mark.nightly
-        marks = [] if (number, way) == BY_DAY[0] else [when]
-        yield pytest.param(
-            number, 3 if number == "02" else 4, way, id=f"{number}-{way.__name__}", marks=marks
-        )
+SCRIPTS = [(number, way) for way in WAYS for number in "02 01 04 12 13 14 18 19 20 22 23 25".split()]
 
 
 @pytest.mark.ranks
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize("number, ranks, way", list(scripts()))
-def test_a_script_says_what_the_lesson_says(number, ranks, way, bare, tmp_path):
+@pytest.mark.parametrize(
+    "number, way", in_tiers(SCRIPTS, 1, 3, lambda number, way: f"{number}-{way.__name__}")
+)
+def test_a_script_says_what_the_lesson_says(number, way, bare, tmp_path):
+    ranks = 3 if number == "02" else 4
     script = tmp_path / "lesson.py"
     script.write_text(export.script(lesson(number)))
     expected = said(lesson(number), ranks)

@@ -18,7 +18,7 @@ from labkit.commands.grade.walls import Limits
 from labkit.exercises import mistake
 from labkit.exercises.catalogue import exercise_named
 from labkit.exercises.submission import ENDING
-from tests.conftest import drawn
+from tests.conftest import spread
 from tests.exercises.test_answers import EXERCISES, IDS
 
 pytestmark = [pytest.mark.ranks, pytest.mark.timeout(3000)]
@@ -101,7 +101,7 @@ def test_a_class_is_graded(bwrap, tmp_path, monkeypatch):
     private = ["/etc/passwd", "/etc/shadow", str(Path.home() / ".bashrc"), str(Path(__file__).resolve())]
     private += [str(tmp_path), str(tmp_path / f"bob{ENDING}")]
     looks = f"FILES = {private}\nLABKIT = {str(Path(labkit.__file__).parent)!r}\n{LOOKS_ROUND}"
-    name = drawn("graded", [name for name, wrong in sorted(EXPLAINED.items()) if wrong], 1)[0]
+    name = next(name for name, wrong in sorted(EXPLAINED.items()) if wrong)
     wrong = EXERCISES[name].answer_of(EXPLAINED[name][0])
     hand_in(tmp_path, "Ada", my_sum=(looks, "solved: my_sum is right on every rank"))
     folder = hand_in(tmp_path, "Bob", **{name: (wrong, "solved: it was not")})
@@ -208,7 +208,7 @@ def test_attacks_cost_nobody_else_and_no_other_exercise_anything(under_attack, a
 @pytest.mark.parametrize(
     "names",
     [
-        pytest.param(drawn("solutions", sorted(EXERCISES), 3), id="some", marks=pytest.mark.slow),
+        pytest.param(spread(sorted(EXERCISES), 3), id="some", marks=pytest.mark.slow),
         pytest.param(sorted(EXERCISES), id="all", marks=pytest.mark.nightly),
     ],
 )
@@ -220,9 +220,7 @@ def test_the_solutions_of_lessons_pass(bwrap, tmp_path, names):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", drawn("planted", sorted(n for n in EXPLAINED if EXPLAINED[n]), 3), ids=IDS.get
-)
+@pytest.mark.parametrize("name", spread(sorted(n for n in EXPLAINED if EXPLAINED[n]), 3), ids=IDS.get)
 def test_a_planted_mistake_is_named(bwrap, name):
     wrong = EXPLAINED[name][0]
     told = judged(bwrap, name, EXERCISES[name].answer_of(wrong))

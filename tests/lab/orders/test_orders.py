@@ -16,11 +16,9 @@ from labkit.lab.orders import run as running
 from labkit.lab.orders.orders import End
 from labkit.lab.outcome import CellError
 from labkit.lab.px import PxMagics
-from tests.conftest import drawn
+from tests.conftest import in_tiers
 
 from .programs import PROGRAMS
-
-NOW = drawn("orders", list(PROGRAMS), 6)
 
 
 def in_every_order(shell, lab, source, options=""):
@@ -34,9 +32,7 @@ def copies(lab):
     return [child for rank in lab.ranks for child in psutil.Process(rank.pid).children()]
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n not in NOW)) for n in PROGRAMS]
-)
+@pytest.mark.parametrize("name", in_tiers(PROGRAMS, 6, 12))
 def test_orders_are_those_counted_by_hand(labs, shell, name):
     source, known = PROGRAMS[name]
     orders = in_every_order(shell, labs(4), source)
