@@ -107,6 +107,7 @@ LINT = (
 # Random histories of a lab: three minutes of them among the slow, an hour by night.
 FUZZ = "tests/faults/test_fuzz.py"
 NO_FUZZ = f"--ignore={FUZZ}"
+NO_SOAK = "--ignore=tests/faults/test_soak.py"
 
 # What takes long: what compares no measured times, labs that are harmed, answers, the backend, and lessons.
 ANSWERS = ("tests/exercises", "tests/algorithms")
@@ -170,7 +171,7 @@ PARTS: dict[str, tuple[Stage, ...]] = {
     ),
     "gpu": in_turn(Part("gpu", 60, pytest("tests/gpu", "-rfE", "-m", "gpu"))),
     "faults": in_turn(
-        Part("faults", 15, pytest("tests/faults", NO_FUZZ, "--in-time", "-s", "-m", "not nightly"))
+        Part("faults", 40, pytest("tests/faults", NO_FUZZ, NO_SOAK, "--in-time", "-s"))
     ),
     "coverage": in_turn(
         measured(PURE, 10),

@@ -1,4 +1,4 @@
-"""The table of faults as Markdown, kept beside the tests: `python -m pytest tests/faults -s --write`."""
+"""The table of faults as Markdown, kept beside the tests: `python -m pytest tests/faults/test_faults.py -s --write`."""
 
 import re
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ _HEAD = """# Faults that a lab survives
 Each happens to two ranks. The seconds are those from the fault to the verdict, in one run; the next cell
 ran on the ranks of the last column. `make faults` runs them all; to renew this file:
 
-    $ python -m pytest tests/faults -s --write
+    $ python -m pytest tests/faults/test_faults.py -s --write
 
 """
 _COLUMNS = ("fault", "what the ranks were doing", "first line of the verdict", "seconds", "next cell")

@@ -26,7 +26,7 @@ def test_the_backend(newest_torch):
     """The table at one world size, as ranks agree, and what labkit leans on in torch."""
     table = "tests/mpi/test_table.py", "tests/mpi/test_torch_internals.py"
     chosen = "3-checked or internals"
-    pytest_in(newest_torch, *table, "-m", BY_DAY, "-k", chosen)
+    pytest_in(newest_torch, *table, "-m", "not nightly", "-k", chosen)
 
 
 @torches
