@@ -1,4 +1,4 @@
-"""The table of faults as Markdown, kept beside the tests: `python -m pytest tests/faults/test_faults.py -s --write`."""
+"""The table of faults as Markdown, kept beside the tests: `pytest tests/faults/test_faults.py -s --write`."""
 
 import re
 from collections.abc import Sequence
