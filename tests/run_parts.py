@@ -170,9 +170,7 @@ PARTS: dict[str, tuple[Stage, ...]] = {
         ),
     ),
     "gpu": in_turn(Part("gpu", 60, pytest("tests/gpu", "-rfE", "-m", "gpu"))),
-    "faults": in_turn(
-        Part("faults", 40, pytest("tests/faults", NO_FUZZ, NO_SOAK, "--in-time", "-s"))
-    ),
+    "faults": in_turn(Part("faults", 40, pytest("tests/faults", NO_FUZZ, NO_SOAK, "--in-time", "-s"))),
     "coverage": in_turn(
         measured(PURE, 10),
         measured(RANKS, 25),
