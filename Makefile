@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV ?= .venv
 TORCH_INDEX ?=
 LAB_ARGS ?=
+BENCH_ARGS ?=
 
 # Unlike the others not taken from the shell, where cluster modules set a variable of this name. An environment
 # keeps the MPI it has; naming another one replaces it.
@@ -20,7 +21,7 @@ PIP = $(VENV)/bin/python -m pip --disable-pip-version-check
 INSTALL = $(PIP) install --quiet --constraint constraints.txt
 ACTIVATE = . $(VENV)/bin/activate
 
-.PHONY: help install dev lab hub quick test test-all docs coverage faults gpu nightly constraints clean
+.PHONY: help install dev lab hub quick test test-all docs coverage faults gpu nightly bench constraints clean
 .DEFAULT_GOAL = help
 
 help: ## this list
@@ -32,6 +33,7 @@ help: ## this list
 	@echo "  MPI          mpich, openmpi or impi ($(MPI))"
 	@echo "  TORCH_INDEX  an index of CPU-only PyTorch wheels ($(or $(TORCH_INDEX),the usual one))"
 	@echo "  LAB_ARGS     arguments for JupyterLab ($(or $(LAB_ARGS),none))"
+	@echo "  BENCH_ARGS   arguments for the benchmarks ($(or $(BENCH_ARGS),none))"
 
 install: $(INSTALLED) ## make the environment: labkit with MPI
 
@@ -89,6 +91,9 @@ gpu: $(TESTABLE) ## what only a GPU can show, noted in build/gpu.json; without o
 
 nightly: $(TESTABLE) ## what takes hours: soaks, repeated runs
 	@$(ACTIVATE) && exec python tests/run_parts.py nightly
+
+bench: $(TESTABLE) ## labkit measured against its peers; BENCH_ARGS="--quick --json bench.json"
+	@$(ACTIVATE) && exec python -m tests.bench $(BENCH_ARGS)
 
 constraints: ## renew the versions in constraints.txt, within the ranges of pyproject.toml
 	@sh cluster/local/renew_constraints.sh "$(PYTHON)"

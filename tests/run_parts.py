@@ -191,7 +191,7 @@ PARTS: dict[str, tuple[Stage, ...]] = {
         *(replace(NOTEBOOKS, name=f"notebooks, time {n} of 20") for n in range(1, 21)),
         ANOTHER_PROCESSOR,
         *OTHER_ARITHMETICS,
-        Part("benchmarks", 75, ("-m", "labkit.commands", "bench")),
+        Part("benchmarks", 75, ("-m", "tests.bench")),
     ),
 }
 

@@ -1,13 +1,13 @@
-"""The page of benchmarks, made from what `labkit bench --json` has written."""
+"""The page of benchmarks, made from what `python -m tests.bench --json` has written."""
 
 import json
 from pathlib import Path
 
-from labkit.commands.bench.all import tables
+from tests.bench.__main__ import tables
 
 ABOVE = """# Benchmarks
 
-labkit against its peers, as `labkit bench` measures it. All numbers are medians. Within a launch or a round
+labkit against its peers, as `make bench` measures it. All numbers are medians. Within a launch or a round
 the contenders take turns, so that what else the machine does falls on all alike; a ratio is the median of the
 ratios within each. Ratios carry over to another machine better than seconds do.
 
@@ -21,7 +21,7 @@ What one process does for all ranks is what limits a cluster. The table of more 
 through what was measured of the controller and of the notebook, drawn on to 1,024 ranks."""
 NONE = """No measurement is kept yet. On a quiet machine:
 
-    labkit bench --json tests/commands/bench/bench.json"""
+    python -m tests.bench --json tests/bench/bench.json"""
 
 
 def page(folder: Path) -> str:

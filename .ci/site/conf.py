@@ -86,7 +86,7 @@ def stage() -> None:
         write(made / page, text)
         for target in re.findall(r"\]\(([^)#:]+)\)", text):
             bring_along(made, ROOT / page, target)
-    write(made / "benchmarks.md", benchmarks.page(ROOT / "tests" / "commands" / "bench"))
+    write(made / "benchmarks.md", benchmarks.page(ROOT / "tests" / "bench"))
     write(made / "figures.md", figures.page(made / "figures"))
 
 

@@ -14,5 +14,4 @@ stop         `labkit stop`, end every lab of this user
 share        `labkit share`, let the teacher see how far one is
 classroom/   `labkit class`, what learners share, as a page
 export/      `labkit export`, a lesson's cells as a plain script
-bench/       `labkit bench`, labkit measured against its peers
 """

@@ -14,7 +14,6 @@ COMMANDS = {
     "lab": ("jupyterlab", "open JupyterLab; its notebooks share one lab"),
     "reset": ("reset", "a lesson as it was; yours is kept beside it"),
     "stop": ("stop", "end every lab of yours on this machine, also what a crash left"),
-    "bench": ("bench.all", "measure against the peers"),
     "export": ("export", "a lesson's cells as a plain script"),
     "submit": ("submit", "your answers as one file, to hand in"),
     "grade": ("grade", "answers that were handed in, run again and judged"),

@@ -2,7 +2,7 @@
 
 A call is there once when it is entered, and again when its caller begins to wait for it; of mpi4py's calls
 only those that do not block. Nothing else is noted, above all no time: what can have happened in which order
-follows from who waits for whom. It costs one `append` (`labkit bench`, `labkit.commands.bench.unrecorded`).
+follows from who waits for whom. It costs one `append` (`make bench`).
 """
 
 from __future__ import annotations

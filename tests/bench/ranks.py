@@ -1,6 +1,6 @@
 """A lab of more and more ranks on one machine: what each rank more costs, and what a thousand would.
 
-    $ labkit bench ranks --ranks 4,8,16,32
+    $ python -m tests.bench ranks --ranks 4,8,16,32
 
 Each round makes a lab of every size in turn, in a process of its own. Ranks that have no core to themselves
 wait for one another, so `ready`, `cell` and `all_reduce` say more of the machine than of labkit. What one
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from labkit.commands.bench.machine import circumstances, deliver, heading
+from tests.bench.machine import circumstances, deliver, heading
 
 if TYPE_CHECKING:  # each round imports them anew, in processes of its own
     from labkit.lab.lab import Lab
@@ -171,7 +171,7 @@ def table(document: dict) -> str:
 
 def main(argv: list[str] | None = None) -> int:
     """Print the table."""
-    parser = argparse.ArgumentParser(prog="labkit bench ranks", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m tests.bench ranks", description=__doc__.splitlines()[0])
     parser.add_argument("--ranks", default="4,8,16,32", help="sizes, separated by commas")
     parser.add_argument("--rounds", type=int, help="5, or 1 with --quick")
     parser.add_argument("--quick", action="store_true")

@@ -1,10 +1,9 @@
-"""`labkit bench` measures everything, says on what machine, and its JSON gives its tables again."""
+"""`make bench` measures everything, says on what machine, and its JSON gives its tables again."""
 
 import pytest
 
-from labkit.commands.__main__ import main
-from labkit.commands.bench.all import BENCHMARKS, tables
-from labkit.commands.bench.machine import heading
+from tests.bench.__main__ import BENCHMARKS, main, tables
+from tests.bench.machine import heading
 
 pytestmark = pytest.mark.ranks
 
@@ -39,9 +38,9 @@ def test_one_of_them_can_be_asked_for_alone(measured):
 
 def test_an_unknown_benchmark_is_refused_and_the_known_are_named(capsys):
     with pytest.raises(SystemExit, match="2"):
-        main(["bench", "nothing"])
+        main(["nothing"])
     assert "nothing" in capsys.readouterr().err
     with pytest.raises(SystemExit, match="0"):
-        main(["bench", "--help"])
+        main(["--help"])
     named = capsys.readouterr().out
     assert all(name in named for name in BENCHMARKS)

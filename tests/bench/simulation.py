@@ -1,6 +1,6 @@
 """Seconds that the simulator takes, and for how many messages.
 
-    $ labkit bench simulate --rounds 5
+    $ python -m tests.bench simulate --rounds 5
 
 Each round runs all in turn; the numbers are medians over the rounds. The last two rows are one schedule in
 both simulators, and their ratio is the median of the ratios within each round.
@@ -15,8 +15,8 @@ from pathlib import Path
 from statistics import median
 
 from labkit.algorithms import ring, ring_rounds, tree_rounds
-from labkit.commands.bench.machine import circumstances, deliver, heading
 from labkit.simulate import ETHERNET_10G, INFINIBAND_HDR, finish_times, ring_finish_times, simulate
+from tests.bench.machine import circumstances, deliver, heading
 
 NBYTES = 100_000_000
 
@@ -104,7 +104,9 @@ def table(document: dict) -> str:
 
 def main(argv: list[str] | None = None) -> int:
     """Print the table."""
-    parser = argparse.ArgumentParser(prog="labkit bench simulate", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench simulate", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("--rounds", type=int, help="3, or 1 with --quick")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json", type=Path, metavar="FILE")

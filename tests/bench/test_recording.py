@@ -1,4 +1,4 @@
-"""`labkit bench trace` compares with the same way to MPI without its hooks, and not with something else."""
+"""The benchmark "trace" compares with the same way to MPI without its hooks, and not with something else."""
 
 import json
 import subprocess
@@ -12,7 +12,7 @@ import torch
 import torch.distributed as dist
 import labkit.mpi
 labkit.mpi.init()
-from labkit.commands.bench import unrecorded
+from tests.bench import unrecorded
 from labkit.mpi.record import history
 from labkit.mpi.world import existing
 
@@ -67,7 +67,7 @@ import json, torch
 import torch.distributed as dist
 import labkit.mpi
 labkit.mpi.init()
-from labkit.commands.bench import unrecorded
+from tests.bench import unrecorded
 from labkit.mpi.record import record
 from labkit.mpi.work import Work
 

@@ -1,6 +1,6 @@
 """What labkit measures of itself, each measurement against the plain alternative.
 
-all                all measurements, one after the other
+__main__           all measurements, one after the other
 startup            seconds until ranks are ready, and of an empty cell
 ranks              the same of more and more ranks, and what a thousand would cost
 collectives        latency and bandwidth of every collective

@@ -12,33 +12,35 @@ from dataclasses import asdict
 from pathlib import Path
 
 from labkit import LabError
-from labkit.commands.bench.plan import Plan, TracePlan
 from labkit.launch import find_mpi
+from tests.bench.plan import Plan, TracePlan
 
 LAUNCH_SECONDS = 900
+ROOT = Path(__file__).parents[2]
 
 
 def launch(
     plan: Plan | TracePlan,
     ranks: int,
-    module: str = "labkit.commands.bench.worker",
+    module: str = "tests.bench.worker",
     hosts: str | None = None,
 ) -> list[dict]:
     """One set of ranks measures the plan in `module`: here, or on `hosts` such as "a:2,b:2".
 
-    Hosts and this machine have the current folder in common.
+    Hosts and this machine have the folder of labkit in common.
     """
     mpi = find_mpi()
     inherited = {name: value for name, value in os.environ.items() if name != "LABKIT_CHECK"}
     start = [mpi.mpiexec, "-n", ranks, sys.executable]
     if hosts:
         start = [sys.executable, "-m", "labkit.commands", "run", "-n", ranks, "--hosts", hosts]
-    with tempfile.TemporaryDirectory(prefix="labkit-bench-", dir=Path.cwd() if hosts else None) as name:
+    with tempfile.TemporaryDirectory(prefix="labkit-bench-", dir=ROOT if hosts else None) as name:
         given, found = Path(name) / "plan.json", Path(name) / "found.json"
         given.write_text(json.dumps(asdict(plan)))
         command = [*start, "-m", module, given, found]
         process = subprocess.Popen(
             [str(part) for part in command],
+            cwd=ROOT,
             env=inherited | mpi.environment() | {"OMP_NUM_THREADS": "1"},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

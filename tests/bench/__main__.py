@@ -1,6 +1,6 @@
 """All benchmarks, one after the other: starts and cells, ranks, collectives, training, recording, simulators.
 
-$ labkit bench --quick --json bench.json
+$ python -m tests.bench --quick --json bench.json
 """
 
 import argparse
@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
-from labkit.commands.bench.machine import describe
+from tests.bench.machine import describe
 
 MODULES = {
     "ready": "startup",
@@ -45,9 +45,9 @@ def main(arguments: list[str]) -> int:
 def run_all(arguments: list[str]) -> int:
     """Run all, each with its usual settings, and print each table when it is measured."""
     parser = argparse.ArgumentParser(
-        prog="labkit bench",
+        prog="python -m tests.bench",
         description=__doc__.splitlines()[0],
-        epilog=f"One of them, with settings of its own: labkit bench {' | '.join(BENCHMARKS)} [--help]",
+        epilog=f"One of them, with its own settings: python -m tests.bench {' | '.join(BENCHMARKS)} [--help]",
     )
     parser.add_argument("--quick", action="store_true", help="fewer sizes and repetitions")
     parser.add_argument("--json", type=Path, metavar="FILE")
@@ -66,4 +66,4 @@ def run_all(arguments: list[str]) -> int:
 
 
 def _module(name: str) -> ModuleType:
-    return import_module(f"labkit.commands.bench.{MODULES[name]}")
+    return import_module(f"tests.bench.{MODULES[name]}")

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Protocol
 import torch
 import torch.distributed as dist
 
-from labkit.commands.bench.calls import Call, raw_call, ring_call, torch_call
-from labkit.commands.bench.ddp import step_of
-from labkit.commands.bench.plan import CONTENDERS, FLAT_RING, Plan, calls
+from tests.bench.calls import Call, raw_call, ring_call, torch_call
+from tests.bench.ddp import step_of
+from tests.bench.plan import CONTENDERS, FLAT_RING, Plan, calls
 
 if TYPE_CHECKING:  # importing it would start MPI
     from mpi4py import MPI

@@ -1,6 +1,6 @@
 """What an all_reduce pays for its history, and for recording: without both, with each of them, off and on.
 
-    $ labkit bench trace --ranks 2
+    $ python -m tests.bench trace --ranks 2
 
 All take turns in the same processes. *Without* is a group of its own whose way to MPI is written out with
 no code that records (`unrecorded`); *history* is the same, but keeps its last calls; *off* and *on* are the
@@ -12,9 +12,9 @@ import sys
 from pathlib import Path
 from statistics import median
 
-from labkit.commands.bench.launch import launch
-from labkit.commands.bench.machine import circumstances, deliver, heading
-from labkit.commands.bench.plan import TracePlan
+from tests.bench.launch import launch
+from tests.bench.machine import circumstances, deliver, heading
+from tests.bench.plan import TracePlan
 
 STATES = ("without", "history", "off", "on")
 RATIOS = (("history", "without"), ("off", "without"), ("on", "off"))
@@ -50,7 +50,7 @@ def collect(launches: list[list[dict]]) -> list[dict]:
 
 def main(argv: list[str] | None = None) -> int:
     """Print the table."""
-    parser = argparse.ArgumentParser(prog="labkit bench trace", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m tests.bench trace", description=__doc__.splitlines()[0])
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--launches", type=int, help="3, or 1 with --quick")
     parser.add_argument("--rounds", type=int, default=TracePlan.rounds)
@@ -59,7 +59,7 @@ def main(argv: list[str] | None = None) -> int:
     options = parser.parse_args(argv)
     before, plan = circumstances(), TracePlan(rounds=options.rounds)
     launches = options.launches or (1 if options.quick else 3)
-    found = [launch(plan, options.ranks, "labkit.commands.bench.recording_worker") for _ in range(launches)]
+    found = [launch(plan, options.ranks, "tests.bench.recording_worker") for _ in range(launches)]
     measured = before | {"ranks": options.ranks, "launches": launches, "rows": collect(found)}
     deliver(measured, table(measured), options.json)
     return 0

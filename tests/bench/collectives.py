@@ -1,7 +1,7 @@
 """Latency and bandwidth of every collective: backend mpi against gloo and raw blocking mpi4py.
 
-    $ labkit bench collectives --ranks 2 --json times.json --figure times.png
-    $ labkit bench collectives --hosts a:2,b:2
+    $ python -m tests.bench collectives --ranks 2 --json times.json --figure times.png
+    $ python -m tests.bench collectives --hosts a:2,b:2
 
 Each launch measures all contenders in turn in the same processes. A ratio is the median, over the launches,
 of the ratios within each launch. Times are seconds per call on the slowest rank. On several hosts the last
@@ -13,12 +13,12 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from labkit.commands.bench import report
-from labkit.commands.bench.launch import launch
-from labkit.commands.bench.machine import circumstances, deliver, heading
-from labkit.commands.bench.plan import plan
-from labkit.commands.bench.report import Row, collect
 from labkit.launch.hosts.names import parse
+from tests.bench import report
+from tests.bench.launch import launch
+from tests.bench.machine import circumstances, deliver, heading
+from tests.bench.plan import plan
+from tests.bench.report import Row, collect
 
 
 def document(
@@ -51,7 +51,7 @@ def table(document: dict) -> str:
 
 
 def parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser(prog="labkit bench collectives", description=__doc__.splitlines()[0])
+    p = argparse.ArgumentParser(prog="python -m tests.bench collectives", description=__doc__.splitlines()[0])
     p.add_argument("--ranks", type=int, help="2, or one per slot of the hosts")
     p.add_argument("--hosts", help="as in LABKIT_HOSTS: a:2,b:2")
     p.add_argument("--launches", type=int, help="interleaved launches; 5, or 1 with --quick")
@@ -77,7 +77,7 @@ def main(argv: list[str] | None = None) -> int:
     measured = document(rows, ranks, launches, asdict(wanted), before, len(hosts) or 1)
     deliver(measured, table(measured), options.json)
     if options.figure:
-        from labkit.commands.bench.figure import draw
+        from tests.bench.figure import draw
 
         draw(rows, ranks, options.figure)
     return 0

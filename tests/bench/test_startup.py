@@ -1,8 +1,8 @@
-"""`labkit bench ready`: each row of the table is a ratio of what both took in the same round."""
+"""`python -m tests.bench ready`: each row of the table is a ratio of what both took in the same round."""
 
 import pytest
 
-from labkit.commands.bench.startup import ROWS, table
+from tests.bench.startup import ROWS, table
 
 
 @pytest.mark.slow

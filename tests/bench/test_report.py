@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from labkit.commands.bench.collectives import document
-from labkit.commands.bench.figure import draw, finding
-from labkit.commands.bench.machine import circumstances, describe
-from labkit.commands.bench.plan import calls, plan
-from labkit.commands.bench.report import collect, table
-from labkit.commands.bench.worker import turns
+from tests.bench.collectives import document
+from tests.bench.figure import draw, finding
+from tests.bench.machine import circumstances, describe
+from tests.bench.plan import calls, plan
+from tests.bench.report import collect, table
+from tests.bench.worker import turns
 
 
 def launch(gloo, raw, mpi, checked):

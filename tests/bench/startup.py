@@ -1,6 +1,6 @@
 """Seconds until ranks are ready, and of an empty cell, against plain ipyparallel in the same run.
 
-    $ labkit bench ready --ranks 4
+    $ python -m tests.bench ready --ranks 4
 
 *Ready* ends when a first cell has summed a tensor over all ranks with torch. Each round starts
 both in turn, in fresh processes. A ratio is the median over the rounds of labkit over plain.
@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from labkit.commands.bench.machine import circumstances, deliver, heading
+from tests.bench.machine import circumstances, deliver, heading
 
 if TYPE_CHECKING:  # each round imports them anew, in processes of its own
     from IPython.core.interactiveshell import InteractiveShell
@@ -141,7 +141,7 @@ def table(document: dict) -> str:
 
 def main(argv: list[str] | None = None) -> int:
     """Print the table."""
-    parser = argparse.ArgumentParser(prog="labkit bench ready", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m tests.bench ready", description=__doc__.splitlines()[0])
     parser.add_argument("--ranks", type=int, default=4)
     parser.add_argument("--rounds", type=int, help="5, or 1 with --quick")
     parser.add_argument("--quick", action="store_true")

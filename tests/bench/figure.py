@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from labkit.commands.bench.report import Row
+from tests.bench.report import Row
 
 COLOURS = {"gloo": "#d95f02", "raw": "#8a8a8a", "mpi": "#1f77b4", "checked": "#1f77b4"}
 LABELS = {"gloo": "gloo", "raw": "raw blocking mpi4py", "mpi": "mpi", "checked": "mpi, checked"}

@@ -1,4 +1,4 @@
-"""What runs on every rank of one launch of `labkit bench trace`."""
+"""What runs on every rank of one launch of `python -m tests.bench trace`."""
 
 import json
 import sys
@@ -9,10 +9,10 @@ import torch
 import torch.distributed as dist
 
 import labkit.mpi
-from labkit.commands.bench.calls import Call, torch_call
-from labkit.commands.bench.plan import TracePlan, calls
-from labkit.commands.bench.recording import STATES
-from labkit.commands.bench.worker import measure
+from tests.bench.calls import Call, torch_call
+from tests.bench.plan import TracePlan, calls
+from tests.bench.recording import STATES
+from tests.bench.worker import measure
 
 BATCH = 5  # times as many calls as elsewhere, so that Python's garbage collector meets the records
 
@@ -24,7 +24,7 @@ class Groups:
         labkit.mpi.init()
         from mpi4py import MPI
 
-        from labkit.commands.bench import unrecorded
+        from tests.bench import unrecorded
 
         self.comm = MPI.COMM_WORLD.Dup()
         self.hooked = dist.group.WORLD

@@ -1,8 +1,8 @@
-"""`labkit bench simulate`: each simulation is timed, and counted by its messages."""
+"""`python -m tests.bench simulate`: each simulation is timed, and counted by its messages."""
 
 import pytest
 
-from labkit.commands.bench.simulation import cases, table
+from tests.bench.simulation import cases, table
 
 
 @pytest.mark.slow

@@ -1,9 +1,9 @@
-"""`labkit bench ranks`: what one process does for all ranks is drawn on in a line."""
+"""`python -m tests.bench ranks`: what one process does for all ranks is drawn on in a line."""
 
 import pytest
 
-from labkit.commands.bench.machine import circumstances
-from labkit.commands.bench.ranks import COLUMNS, line, table
+from tests.bench.machine import circumstances
+from tests.bench.ranks import COLUMNS, line, table
 
 
 def test_a_line_goes_through_the_medians():
