@@ -14,6 +14,7 @@ known           which of those names are labkit's own
 newest          has a name's latest definition reached the ranks?
 on_rank         what runs on a rank for that
 requests        on a rank: is what was posted waited for?
+held            on a rank: the bytes that the function holds
 measure         what the function used, against its budget
 cases           a function that is called with several cases on each rank
 judge           from all ranks' answers to what is wrong with them

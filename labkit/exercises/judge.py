@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from labkit.exercises.describe import Answers
@@ -19,24 +19,32 @@ class LikeSolution:
     """A judge who compares what ranks gave with what the solution gives there, within a relative tolerance.
 
     The tolerance is relative to the largest expected element. `only_rank_0`: what the others give is theirs.
+    `part` names what is compared of answers that are dicts; what else ranks noted is for the demands.
     """
 
     tolerance: float = 1e-4
     only_rank_0: bool = False
+    part: str = ""
 
     def wrong(self, answers: Answers) -> list[int]:
         """The ranks whose answers differ from what is expected."""
-        count = 1 if self.only_rank_0 else answers.size
+        answers, count = self._compared(answers), 1 if self.only_rank_0 else answers.size
         return [r for r in range(count) if not agree(answers.found[r], answers.expected[r], self.tolerance)]
 
     def __call__(self, answers: Answers) -> str:
-        wrong = self.wrong(answers)
+        wrong, answers = self.wrong(answers), self._compared(answers)
         return different(answers, answers.expected, wrong, self.tolerance) if wrong else ""
 
+    def _compared(self, answers: Answers) -> Answers:
+        if not self.part:
+            return answers
+        found, expected = ([own[self.part] for own in of] for of in (answers.found, answers.expected))
+        return replace(answers, found=found, expected=expected)
 
-def like_solution(tolerance: float = 1e-4, only_rank_0: bool = False) -> LikeSolution:
+
+def like_solution(tolerance: float = 1e-4, only_rank_0: bool = False, part: str = "") -> LikeSolution:
     """A judge who compares with the solution, run on the same ranks with the same arguments."""
-    return LikeSolution(tolerance, only_rank_0)
+    return LikeSolution(tolerance, only_rank_0, part)
 
 
 def agree(found: object, expected: object, tolerance: float) -> bool:

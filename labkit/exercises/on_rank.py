@@ -15,9 +15,9 @@ import torch.distributed as dist
 from IPython import get_ipython
 
 from labkit import algorithms
-from labkit.algorithms.memory import Memory
 from labkit.exercises.catalogue import exercise_named
 from labkit.exercises.describe import Exercise
+from labkit.exercises.held import Held
 from labkit.exercises.measure import Run
 from labkit.exercises.requests import followed
 from labkit.rank.settings import as_at_start
@@ -65,7 +65,7 @@ def run(name: str, size: int, seed: int) -> None:
         exercise, names = exercise_named(name), get_ipython().user_ns
         measures = {limit.measure for limit in exercise.limits}
         arguments = draw(exercise, size, seed)
-        memory = Memory(arguments)
+        memory = Held(arguments)
         with (
             shut(exercise, names),
             followed() as requests,

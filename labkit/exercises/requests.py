@@ -58,6 +58,8 @@ class Requests:
                 done = True
                 self._open.remove(name)
                 self._changed |= verb == "send" and _bytes(tensors[0]) != before
+                # In a circle with its request a tensor would live until Python looks for circles.
+                del work.wait, work.is_completed
 
         def waiting(*given: Any) -> Any:
             closed()

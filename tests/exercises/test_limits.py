@@ -31,6 +31,32 @@ def test_memory_counts_new_tensors_while_they_live(labs, ask, expression, expect
     assert ask(labs(2)[:], expression, MEASURE) == [expected] * 2
 
 
+HELD = """
+import numpy
+from labkit.exercises.held import Held
+def peak_of(function):
+    with Held() as memory:
+        result = function(torch.ones(1000, dtype=torch.float64))
+    return memory.peak
+before = torch.Tensor.numpy, torch.Tensor.tolist, torch.Tensor.__array__
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "copies"),
+    [
+        ("lambda x: x.numpy().copy()", 2),
+        ("lambda x: numpy.array(x)", 2),
+        ("lambda x: [x.tolist(), x.tolist()]", 3),
+        ("lambda x: __import__('pickle').dumps(x)", 2),
+        ("lambda x: dist.all_reduce(x)", 1),
+    ],
+)
+def test_what_leaves_torch_counts_for_good(labs, ask, function, copies):
+    after = "before == (torch.Tensor.numpy, torch.Tensor.tolist, torch.Tensor.__array__)"
+    assert ask(labs(2)[:], f"[peak_of({function}), {after}]", HELD) == [[8000 * copies, True]] * 2
+
+
 def test_a_world_is_smaller_and_comes_back(labs, ask):
     code = """
 from labkit.exercises.on_rank import world

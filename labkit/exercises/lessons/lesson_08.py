@@ -92,9 +92,8 @@ def _served(arguments: tuple, result: Any) -> Any:
 
 
 def _some_tensors(arguments: Arguments) -> int:
-    """Bytes of what a step needs, and of what came with each push, which Python may free late."""
-    script, _ = arguments[1]
-    return (14 + sum(verb == "push" for _, verb in script)) * arguments[0][0].nbytes
+    """Bytes of what a step needs: a gradient, that times its scale, the momentum, and as many to spare."""
+    return 7 * arguments[0][0].nbytes
 
 
 PAIRS = "Return a list of (worker, staleness), one for each update."
@@ -175,7 +174,9 @@ def my_serve_asynchronous(weights, optimizer, workers, scale=lambda staleness: 1
         edit("worker, verb, given = receive(weights)", "first, *others = [receive(weights) for _ in working]\n"
              "        worker, verb, given = first", says="deadlock", hangs=True),
         edit("version[worker] = len(updates)", "version[worker] = len(updates)\n            old = version.setdefault('old', [])\n"
-             "            old += [weights.detach().clone() for _ in range(3)]", says=A_COPY),
+             "            old += [weights.detach().clone()]", says=A_COPY),
+        edit("version[worker] = len(updates)", "version[worker] = len(updates)\n            old = version.setdefault('old', {})\n"
+             "            old[len(updates)] = weights.detach().numpy().copy()", says=A_COPY),
         body("from labkit.algorithms import serve_asynchronous\nreturn serve_asynchronous(weights, optimizer, workers, scale)",
              says="that is what you shall write"),
     ),

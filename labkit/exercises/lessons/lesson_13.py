@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -19,13 +18,13 @@ from labkit.exercises.describe import (
     edited,
     questions,
 )
-from labkit.exercises.judge import LikeSolution, like_solution
+from labkit.exercises.judge import like_solution
 from labkit.exercises.lazy_torch import dist, torch
 from labkit.exercises.lessons import notices
-from labkit.exercises.lessons.networks import linear
+from labkit.exercises.lessons.networks import Tensors, linear
 
 LATE = 6.0
-"""Seconds after which the late rank goes backward even if the others have not come to the first layer."""
+"""Seconds after which the late rank goes backward even if the others have not come to the network's input."""
 BUCKETS = 3
 
 
@@ -36,7 +35,7 @@ def _begun() -> int:
 
 
 def _enter(seen: dict[str, Any], is_late: bool, gradient: torch.Tensor) -> None:
-    """The backward pass begins. The late rank goes on when all others have come to the first layer.
+    """The backward pass begins. The late rank goes on when all others have come to the network's input.
 
     So whoever waits for it in a hook never comes there.
     """
@@ -48,11 +47,14 @@ def _enter(seen: dict[str, Any], is_late: bool, gradient: torch.Tensor) -> None:
         seen["stood still"] = not notices.heard(*others, seconds=LATE)
 
 
-def _reach(seen: dict[str, Any], at_the_first: bool, gradient: torch.Tensor) -> None:
+def _reach(seen: dict[str, Any], gradient: torch.Tensor) -> None:
     """The backward pass comes to a layer: note what has begun."""
     seen["begun"].append(_begun() - seen["before"])
-    if at_the_first:
-        notices.tell(f"{seen['place']}/{dist.get_rank()}")
+
+
+def _end(seen: dict[str, Any], gradient: torch.Tensor) -> None:
+    """The backward pass comes to the network's input: the hooks of the first layer's parameters have run."""
+    notices.tell(f"{seen['place']}/{dist.get_rank()}")
 
 
 def _networks(generator: torch.Generator, size: int) -> Arguments:
@@ -68,15 +70,17 @@ def _networks(generator: torch.Generator, size: int) -> Arguments:
         sizes = (a, b), (b, b), (b, b), (b, c)
         first, twice, frozen, last = (linear(alike, *of, dtype=torch.float64) for of in sizes)
         frozen.requires_grad_(False)
-        x = torch.randn(4, a, generator=generator, dtype=torch.float64)
+        # Twice, and not the leaf: its hook runs when the parameters of the first layer have their gradients.
+        x = 2 * torch.randn(4, a, generator=generator, dtype=torch.float64).requires_grad_()
         before = torch.tanh(first(x))
         between = torch.tanh(twice(before))
         out = last(torch.tanh(frozen(torch.tanh(twice(between)))))
         loss = out.square().mean()
         loss.seen = {"seed": seed}
         out.register_hook(partial(_enter, loss.seen, rank == late))
-        between.register_hook(partial(_reach, loss.seen, False))
-        before.register_hook(partial(_reach, loss.seen, True))
+        between.register_hook(partial(_reach, loss.seen))
+        before.register_hook(partial(_reach, loss.seen))
+        x.register_hook(partial(_end, loss.seen))
         flipped = torch.rand(BUCKETS, generator=alike) < 0.5
         pairs = [list(layer.parameters()) for layer in (last, twice, first)]
         given.append((loss, [pair[::-1] if f else pair for pair, f in zip(pairs, flipped, strict=True)]))
@@ -92,22 +96,6 @@ def _done(arguments: tuple, result: object) -> dict[str, Any]:
         "hooks": sum(bool(p._post_accumulate_grad_hooks or p._backward_hooks) for p in parameters),
         **{name: loss.seen.get(name) for name in ("passes", "begun", "stood still")},
     }
-
-
-@dataclass(frozen=True)
-class _GradientsLikeSolution(LikeSolution):
-    """What else the ranks noted is for the demands."""
-
-    def wrong(self, answers: Answers) -> list[int]:
-        return LikeSolution(self.tolerance).wrong(self._gradients(answers))
-
-    def __call__(self, answers: Answers) -> str:
-        return LikeSolution(self.tolerance)(self._gradients(answers))
-
-    @staticmethod
-    def _gradients(answers: Answers) -> Answers:
-        found, expected = ([own["gradients"] for own in of] for of in (answers.found, answers.expected))
-        return replace(answers, found=found, expected=expected)
 
 
 TWICE = "call loss.backward() once: the gradients of the second pass are those of the first."
@@ -198,7 +186,7 @@ def my_backward(loss, buckets):
     ),
     given=_networks,
     answer=_done,
-    judge=_GradientsLikeSolution(1e-9),
+    judge=like_solution(1e-9, part="gradients"),
     limits=(
         Limit("collectives", lambda arguments: BUCKETS, ONE_EACH),
         Limit("handed", _bytes, TRAVELS_ONCE),
@@ -232,6 +220,8 @@ def my_backward(loss, buckets):
         # As these stand still for a while, no check runs them to recognise them.
         edit("flat, async_op=True)))", "flat)))", "        work.wait()\n", "", says=STANDS_STILL, hangs=True),
         edit(BEGIN, BEGIN + "            under_way[-1][2].wait()\n", says=STANDS_STILL, hangs=True),
+        edit("        missing[place[p]] -= 1\n", "        missing[place[p]] -= 1\n        for _, _, work in under_way * (missing[2] == 0):\n"
+             "            work.wait()\n", says=STANDS_STILL, hangs=True),
         body(AFTER, says=BEGIN_EACH),
         body("loss.detach()", says="got      'a missing gradient'"),
         body("""\
@@ -262,7 +252,7 @@ def _of_one_shape(generator: torch.Generator, size: int) -> Arguments:
     for rank in range(size):
         drawn = torch.randn(tensors, n, generator=generator, dtype=torch.float64)
         drawn /= drawn.norm(dim=1, keepdim=True)
-        given.append(([(1 + (i + rank) % tensors) * g for i, g in enumerate(drawn)],))
+        given.append((Tensors((1 + (i + rank) % tensors) * g for i, g in enumerate(drawn)),))
     return given
 
 
@@ -298,7 +288,7 @@ LARGEST_FIRST = Exercise(
         "Print on each rank in which order it sends. Then choose an order that no rank's own numbers decide.",
     ),
     given=_of_one_shape,
-    answer=lambda arguments, result: torch.stack(list(arguments[0])),
+    answer=lambda arguments, result: torch.stack(arguments[0].own),
     judge=like_solution(1e-9),
     limits=(
         Limit("collectives", _calls(1), "One all-reduce for each tensor, and one to agree if you want to."),
@@ -327,6 +317,8 @@ LARGEST_FIRST = Exercise(
         edit("        works", "        dist.barrier()\n        works",
              says="One all-reduce for each tensor, and one to agree if you want to."),
         body("total = torch.stack(grads)\ndist.all_reduce(total)\ngrads = list(total / world_size)",
+             says=STILL_OWN),
+        body("total = torch.stack(grads)\ndist.all_reduce(total)\ngrads[:] = list(total / world_size)",
              says=STILL_OWN),
     ),
 )  # fmt: skip

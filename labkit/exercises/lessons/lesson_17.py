@@ -164,6 +164,19 @@ def _gradient(arguments: tuple, result: Any) -> Any:
     return gradient(arguments[0])
 
 
+def _messages(arguments: Arguments) -> int:
+    return 2 * len(arguments[0][1]) * (len(arguments) - 1)
+
+
+ONE_EACH = (
+    "Between neighbours there is one message for each activation of a micro-batch, and one for each gradient."
+)
+ALL_FORWARDS_FIRST = Limit(
+    "steps",
+    lambda arguments: 4 * len(arguments[0][1]) + 2 * len(arguments),
+    "A rank in the middle has 4M messages, and 2K more fill and drain the pipeline. Longer chains "
+    "mean that a micro-batch waits until the one before it is back: all forwards first.",
+)
 NEIGHBOURS = Limit("collectives", lambda arguments: 0, "Messages between neighbours are enough.")
 GPIPE = """\
 def gpipe_step(stage, batches, loss, like):
@@ -186,7 +199,8 @@ WAIT = "    for work in sent:\n        work.wait()\n"
 LAST_ALONE = "This is the gradient of the last micro-batch alone: they add up."
 ONE_BUFFER = Exercise(
     task="A step of GPipe. It runs without an error, the loss is right, and so is the gradient on rank 0; on "
-    "the other ranks it is wrong. **Find the bug and mend it**, without a collective.",
+    "the other ranks it is wrong. **Find the bug and mend it**, without a collective, and with the messages that "
+    "it has: one for each activation and each gradient, all forwards first.",
     stub=edited(
         GPIPE,
         "kept, sent = [], []",
@@ -205,7 +219,7 @@ ONE_BUFFER = Exercise(
     given=_deep,
     answer=_gradient,
     judge=like_solution(1e-9),
-    limits=(NEIGHBOURS,),
+    limits=(NEIGHBOURS, Limit("messages", _messages, ONE_EACH, least=_messages, too_little=ONE_EACH), ALL_FORWARDS_FIRST),
     uses=("backward_pass",),
     wrong=(
         edit("kept, sent = [], []", "kept, sent, came = [], [], torch.empty_like(like)",
@@ -213,6 +227,13 @@ ONE_BUFFER = Exercise(
              says="Rank 0, which receives no input, is right. What does `x` of micro-batch 0 hold when its "
              "backward pass comes? Each micro-batch needs a tensor of its own."),
         edit("        backward_pass(", "        stage.zero_grad()\n        backward_pass(", says=LAST_ALONE),
+        edit("    for x, output in kept:\n        backward_pass(x, output, sent)\n", "        backward_pass(*kept.pop(), sent)\n",
+             says="all forwards first."),
+        edit("kept, sent = [], []", """\
+x, y = (torch.cat(part) for part in zip(*batches))
+    batches, like, mean, many = [(x, y)], x, loss, len(batches)
+    loss = lambda output, y: mean(output, y) * many
+    kept, sent = [], []""", says=ONE_EACH),
         edit(WAIT, "    return sent\n", says="never waits for its isend"),
         edit("if rank > 0:", "if rank > 1:", says="rank 1 raised an error for which the others wait in vain", hangs=True),
         edit("dist.recv(x,", "x.zero_()\n            dist.recv(torch.empty_like(x),",
@@ -433,16 +454,11 @@ def recomputing_step(stage, batches, loss, like):
         NEIGHBOURS,
         Limit(
             "messages",
-            lambda arguments: 2 * len(arguments[0][1]) * (len(arguments) - 1),
+            _messages,
             "Each activation is sent twice: forward_pass receives and sends. Recompute with `stage(x)`.",
         ),
         Limit("memory", _three_stored, KEEP_INPUTS),
-        Limit(
-            "steps",
-            lambda arguments: 4 * len(arguments[0][1]) + 2 * len(arguments),
-            "A rank in the middle has 4M messages, and 2K more fill and drain the pipeline. Longer chains "
-            "mean that a micro-batch waits until the one before it is back: all forwards first.",
-        ),
+        ALL_FORWARDS_FIRST,
     ),
     uses=("forward_pass", "backward_pass"),
     wrong=(
@@ -484,6 +500,12 @@ for x, y in batches:
              "inputs.append(forward_pass(stage, loss, x, y, like, sent)[0])",
              "kept.append(forward_pass(stage, loss, x, y, like, sent))\n            inputs.append(kept[-1][0])", says=KEEP_INPUTS),
         edit(WAIT, "    return sent\n", says="never waits for its isend"),
+        edit("with torch.no_grad():", "kept = []\n    with torch.autograd.graph.saved_tensors_hooks(\n"
+             "        lambda t: t.detach().numpy().copy(), torch.from_numpy):",
+             "inputs.append(forward_pass(stage, loss, x, y, like, sent)[0])",
+             "kept.append(forward_pass(stage, loss, x, y, like, sent))\n            inputs.append(kept[-1][0])",
+             "        output = stage(x)\n        if rank == world_size - 1:\n            output = loss(output, y)\n",
+             "        output = kept.pop(0)[1]\n", says=KEEP_INPUTS),
     ),
 )  # fmt: skip
 

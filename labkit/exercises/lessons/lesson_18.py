@@ -18,7 +18,7 @@ from labkit.exercises.describe import (
 )
 from labkit.exercises.judge import like_solution
 from labkit.exercises.lazy_torch import torch
-from labkit.exercises.lessons.networks import normal, rows_of
+from labkit.exercises.lessons.networks import Tensors, normal, rows_of
 
 
 def _between(generator: torch.Generator, low: int, high: int) -> int:
@@ -191,6 +191,10 @@ def my_sharded_backward(loss, wholes):
         body(AFTER_BACKWARD, says=ONLY_THREE),
         body(AFTER_BACKWARD.replace("loss.backward()", "for whole, g in zip(wholes, torch.autograd.grad(loss, wholes)):\n    whole.grad = g"),
              says=ONLY_THREE),
+        edit("        whole.grad = None\n", "        kept.append(whole.grad.numpy().copy())\n        whole.grad = None\n",
+             "parts = {}", "parts, kept = {}, []", says=ONLY_THREE),
+        edit("        whole.grad = None\n", "        kept.append(whole.grad.tolist())\n        whole.grad = None\n",
+             "parts = {}", "parts, kept = {}, []", says=ONLY_THREE),
         edit("        whole.grad = None\n", "        kept.append(whole.grad)\n        whole.grad = None\n", "parts = {}", "parts, kept = {}, []",
              says=ONLY_THREE),
         edit("[parts[whole] for whole in wholes]", "list(parts.values())",
@@ -414,7 +418,7 @@ def _lengthy(generator: torch.Generator, size: int) -> Arguments:
     norms = [torch.cat([p.flatten() for p in mine]).norm().item() for mine in parts]
     norm = sum(n**2 for n in norms) ** 0.5
     most = {2: 0.5 * min(norms), 3: 1.02 * norm, 4: 0.98 * norm}[size]
-    return [(mine, most) for mine in parts]
+    return [(Tensors(mine), most) for mine in parts]
 
 
 ONE_SUM = "One sum over the ranks is enough."
@@ -442,7 +446,7 @@ def clip_parts(parts, most):
         "All-reduce the sum of squares; the factor is min(1, most / root); multiply each part in place.",
     ),
     given=_lengthy,
-    answer=lambda arguments, result: torch.cat([part.flatten() for part in arguments[0]]),
+    answer=lambda arguments, result: torch.cat([part.flatten() for part in arguments[0].own]),
     judge=like_solution(1e-6),
     limits=(
         Limit("collectives", lambda arguments: 1, ONE_SUM),
@@ -457,6 +461,8 @@ def clip_parts(parts, most):
         edit("min(1.0, most / square.sqrt().item())", "most / square.sqrt().item()",
              says="A gradient that was short enough was made longer: the factor is at most 1."),
         edit("    for part in parts:\n        part *= factor", "    parts = [part * factor for part in parts]\n    return parts",
+             says="The parts are as they were: change them in place."),
+        edit("    for part in parts:\n        part *= factor", "    parts[:] = [part * factor for part in parts]",
              says="The parts are as they were: change them in place."),
         edit("all_reduce(square)", "all_reduce(square, op=dist.ReduceOp.MAX)",
              says="This clips by the largest norm of a rank's parts: add the squares of all."),
