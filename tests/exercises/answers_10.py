@@ -58,7 +58,7 @@ return history"""),
     "serve_divided": (
         body("""\
 if rank > 0:
-    return work(lambda w: w - rank, len(weights))
+    return work(slope, len(weights))
 has, left = dict.fromkeys(order, 0), list(order)
 send_weights(has, weights)
 while left:
@@ -73,7 +73,7 @@ while left:
 return weights"""),
         body("""\
 if rank > 0:
-    return work(lambda w: w - rank, len(weights))
+    return work(slope, len(weights))
 heads = {w: torch.empty(2, dtype=torch.int64) for w in order}
 inbox = {w: torch.empty(len(weights)) for w in order}
 has, arriving = dict.fromkeys(inbox, 0), {}

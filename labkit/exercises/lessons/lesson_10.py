@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from labkit import LabError
 from labkit.exercises.describe import (
     Answers,
     Arguments,
@@ -361,12 +362,29 @@ return mine""", says="in a world of 3, every rank is right, but over budget: mes
     ),
 )  # fmt: skip
 
+
+class Slope:
+    """The gradient of a worker's loss, whose minimum no other rank knows; `asked` counts its calls."""
+
+    def __init__(self, minimum: torch.Tensor) -> None:
+        self.minimum, self.asked = minimum, 0
+
+    def __call__(self, weights: torch.Tensor) -> torch.Tensor:
+        if dist.get_rank() == 0:
+            raise LabError(
+                "a gradient from rank 0", WORKERS_COMPUTE, "take what receive(weights, worker) gives"
+            )
+        self.asked += 1
+        return (weights - self.minimum).tanh()
+
+
+WORKERS_COMPUTE = "the server has no data, and the workers compute"
 ROUNDS = 4
 """How often each worker comes, on average."""
 
 
 def _arrivals(generator: torch.Generator, size: int) -> Arguments:
-    """Weights, an order in which every worker comes at least once, and a step size.
+    """Weights, an order in which every worker comes at least once, a step size, and each rank's own gradient.
 
     With two workers or more a staleness above 1 occurs, for only there it matters what the step is divided
     by; and the order is not that of the ranks.
@@ -380,7 +398,8 @@ def _arrivals(generator: torch.Generator, size: int) -> Arguments:
         often = torch.randint(1, size, ((ROUNDS - 1) * (size - 1),), generator=generator)
         every = torch.cat([often, torch.arange(1, size)])
         order = every[torch.randperm(len(every), generator=generator)].tolist()
-    return [(weights.clone(), order, rate.item()) for _ in range(size)]
+    slopes = map(Slope, torch.randn(size, 5, generator=generator))
+    return [(weights.clone(), order, rate.item(), slope) for slope in slopes]
 
 
 def _oldest(order: list[int]) -> int:
@@ -394,21 +413,21 @@ def _messages_of_order(arguments: Arguments) -> int:
 
 
 SERVE_DIVIDED = Exercise(
-    task="Rank 0 is the server; the workers' part is there. Take the gradients in the order of `order`, a "
+    task="Rank 0 is the server; the workers' part is there: each computes with its own `slope`. Take the gradients in the order of `order`, a "
     "list of ranks in which each worker comes at least once. Divide the step `rate` of each by its staleness "
     "plus 1, and change `weights` in place. Answer each gradient with the new weights, and a worker's last "
     "one with `finish`. Send nothing else, and call no collective.",
     stub="""\
-def serve_divided(weights, order, rate):
+def serve_divided(weights, order, rate, slope):
     if rank > 0:
-        return work(lambda w: w - rank, len(weights))
+        return work(slope, len(weights))
     ...  # your code: receive(weights, worker) for each worker of order
     return weights
 """,
     solution="""\
-def serve_divided(weights, order, rate):
+def serve_divided(weights, order, rate, slope):
     if rank > 0:
-        return work(lambda w: w - rank, len(weights))
+        return work(slope, len(weights))
     send_weights(range(1, world_size), weights)
     has = dict.fromkeys(order, 0)
     for version, worker in enumerate(order):
@@ -432,12 +451,11 @@ def serve_divided(weights, order, rate):
     given=_arrivals,
     uses=("send_weights", "work", "finish", "parameter_server.receive"),
     changes=("weights",),
-    answer=lambda arguments, result: result if result is None else [arguments[0], result],
+    answer=lambda arguments, result: result if result is None else [arguments[0], result, arguments[3].asked],
     judge=like_solution(1e-5),
     limits=(
         NO_COLLECTIVE,
-        Limit("messages", _messages_of_order, MESSAGES, least=_messages_of_order,
-              too_little="The workers compute the gradients: send them weights, and receive what they send."),
+        Limit("messages", _messages_of_order, MESSAGES),
     ),
     wrong=(
         edit("rate / (version - has[worker] + 1)", "rate",
@@ -463,15 +481,16 @@ def serve_divided(weights, order, rate):
         edit("range(1, world_size), weights)", "range(1, 3), weights)", says="in a world of 2, "),
         edit("    has =", "    for worker in range(1, world_size):\n        receive(weights, worker)\n"
              "        send_weights([worker], weights)\n    has =", says=MESSAGES),
-        body("""\
-if rank > 0:
-    return order.count(rank)
-has = dict.fromkeys(order, (0, weights.clone()))
-for version, worker in enumerate(order):
-    then, theirs = has[worker]
-    weights -= rate / (version - then + 1) * (theirs - worker)
-    has[worker] = version + 1, weights.clone()
-return weights""", says="not by the way that was asked for: messages in all 0, needed are"),
+        edit("        weights -=", "        gradient = slope(weights)\n        weights -=", says=WORKERS_COMPUTE),
+        edit("order, 0)\n", "order, 0)\n    theirs = dict.fromkeys(order, weights.clone())\n",
+             "        weights -=", "        gradient = (theirs[worker] - worker).tanh()\n        weights -=",
+             "= version + 1\n", "= version + 1\n            theirs[worker] = weights.clone()\n",
+             says="These are no worker's gradients: the server made them up, and took none of those that came."),
+        edit("work(slope,", "work(lambda w: slope.minimum,", "order, 0)\n",
+             "order, 0)\n    theirs = dict.fromkeys(order, weights.clone())\n",
+             "        weights -=", "        gradient = (theirs[worker] - gradient).tanh()\n        weights -=",
+             "= version + 1\n", "= version + 1\n            theirs[worker] = weights.clone()\n",
+             says="The weights are right, but the workers have computed no gradient: each calls its own `slope`."),
     ),
 )  # fmt: skip
 
