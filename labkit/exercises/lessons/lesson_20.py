@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from labkit.exercises.demands import sends_to_the_right
 from labkit.exercises.describe import (
+    Answers,
     Arguments,
     Exercise,
     Lesson,
@@ -122,11 +124,71 @@ def _sent(arguments: Arguments) -> int:
 
 
 def _held_at_once(scores: float) -> Callable[[Arguments], float]:
-    """So many times the scores of one block, and a block of each rank, and three more for what is smaller."""
+    """So many times the scores of one block; two blocks and one that is sent, and what is smaller.
+
+    Who keeps all blocks has, among four ranks, some bytes more.
+    """
     return lambda arguments: (
-        8 * HEADS * scores * arguments[0][0].shape[-2] ** 2
-        + 2 * (len(arguments) + 3) * arguments[0][0].nbytes
+        8 * HEADS * scores * arguments[0][0].shape[-2] ** 2 + 9.6 * arguments[0][0].nbytes
     )
+
+
+def _attending(ring: Callable[..., Any], arguments: tuple) -> Any:
+    """What it returns; and for each call of attend how many blocks the rank had begun to send and to receive."""
+    from labkit.mpi.record import record
+
+    begun, block = [], arguments[1].nbytes + arguments[2].nbytes
+    names = ring.__globals__, vars(import_module("labkit.algorithms.ring_attention"))
+    kept = [(there, there["attend"]) for there in names]
+
+    def noting(attend: Callable[..., Any]) -> Callable[..., Any]:
+        def noted(*given: Any, **named: Any) -> Any:
+            calls = record.records or []
+            begun.append([sum(c.bytes for c in calls if c.verb == verb) / block for verb in ("send", "recv")])
+            return attend(*given, **named)
+
+        return noted
+
+    try:
+        for there, attend in kept:
+            there["attend"] = noting(attend)
+        return ring(*arguments), begun
+    finally:
+        for there, attend in kept:
+            there["attend"] = attend
+
+
+def _output_and_begun(arguments: tuple, result: Any) -> dict[str, Any]:
+    return dict(zip(("output", "begun"), result, strict=True))
+
+
+TWO_BLOCKS = (
+    "Hold two blocks at most, the one at hand and the one that comes: the next may come when that is used."
+)
+SEND_FIRST = "Begin to send a block before you compute with it: it travels meanwhile."
+EACH_BLOCK = "Call attend once for each block, and merge what it gives."
+
+
+def _two_blocks(answers: Answers) -> str:
+    """Whether no rank had begun to receive more blocks than the next one when it computed with one."""
+    for rank, own in enumerate(answers.found):
+        for step, (_, came) in enumerate(own["begun"]):
+            if came > step + 2:
+                return f"rank {rank} has begun to receive {came:g} blocks when it computes for the time {step + 1}\n{TWO_BLOCKS}"
+    return ""
+
+
+def _send_first(answers: Answers) -> str:
+    """Whether every rank computed with each block, and had begun to send it."""
+    for rank, own in enumerate(answers.found):
+        if len(own["begun"]) != answers.size:
+            return (
+                f"rank {rank} calls attend {len(own['begun'])} times for {answers.size} blocks\n{EACH_BLOCK}"
+            )
+        for step, (sent, _) in enumerate(own["begun"][:-1], 1):
+            if sent < step:
+                return f"rank {rank} has begun to send {sent:g} blocks when it computes for the time {step}\n{SEND_FIRST}"
+    return ""
 
 
 NO_COLLECTIVE = Limit("collectives", lambda arguments: 0, "Blocks go round by messages: isend and irecv.")
@@ -155,8 +217,9 @@ WAITS = "            for work in works:\n                work.wait()\n"
 RING_ATTENTION = Exercise(
     task="Each rank has `q`, `k` and `v` of its part of the sequence, all of one shape. Return the attention "
     "of the rank's queries to the keys of **all** ranks. In each of $R-1$ steps send a block of keys and "
-    "values to the right and receive one from the left; use `attend` and `merge`, and no collective. Begin to "
-    "send a block before you compute with it. Never hold the scores of more than one block.",
+    "values to the right and receive one from the left; use `attend`, once for each block, and `merge`, and no "
+    "collective. Begin to send a block before you compute with it. Never hold the scores of more than one "
+    "block, nor more blocks than the one at hand and the one that comes.",
     stub="""\
 def my_ring_attention(q, k, v):
     rank, world_size = dist.get_rank(), dist.get_world_size()
@@ -174,9 +237,11 @@ def my_ring_attention(q, k, v):
         "both, block = coming. In the last step nothing is sent.",
     ),
     given=_sequence,
-    judge=like_solution(1e-12),
+    use=_attending,
+    answer=_output_and_begun,
+    judge=like_solution(1e-12, part="output"),
     limits=(NO_COLLECTIVE, ONE_BLOCK_A_STEP, Limit("memory", _held_at_once(2), KEEP_NONE)),
-    demands=(TO_THE_RIGHT,),
+    demands=(TO_THE_RIGHT, _two_blocks, _send_first),
     wrong=(
         body("return attend(q, k, v)[0]",
              says="Each rank attends to its own keys alone: nothing has come from the others."),
@@ -193,6 +258,15 @@ def my_ring_attention(q, k, v):
         edit(WAITS, "", says="never waits for its irecv", hangs=True),
         body(GATHERED + "return attend(q, *torch.cat(every, -2))[0]", says=NO_COLLECTIVE.why),
         body(EXCHANGED + "return attend(q, *torch.cat(blocks, -2))[0]", says=KEEP_NONE),
+        body(EXCHANGED + "del blocks[0]\nout, log = attend(q, k, v)\nfor block in blocks:\n"
+             "    out, log = merge(out, log, *attend(q, *block))\nreturn out", says=TWO_BLOCKS),
+        edit("    for step", "    kept = []\n    for step", "            block = coming\n", "            kept.append(block)\n            block = coming\n",
+             says=KEEP_NONE),
+        edit("        if step < world_size - 1:\n            coming = torch.empty_like(block)\n"
+             "            works = dist.isend(block, right), dist.irecv(coming, left)\n", "", COMPUTES, COMPUTES,
+             "            for work in works:\n", "            coming = torch.empty_like(block)\n"
+             "            works = dist.isend(block, right), dist.irecv(coming, left)\n            for work in works:\n",
+             says=SEND_FIRST),
         edit("torch.stack([k, v])", "torch.stack([k, v, q])", "*block))", "*block[:2]))", says=ONE_BLOCK_A_STEP.why),
         edit("left, right =", "right, left =", says="every rank sends to the right and receives from the left"),
         edit("torch.stack([k, v])", "torch.stack([k, v]).float()", "*block)", "*block.double())",
@@ -243,9 +317,11 @@ def causal_ring(q, k, v):
         "none, those of higher ranks are only handed on.",
     ),
     given=_sequence,
-    judge=like_solution(1e-12),
+    use=_attending,
+    answer=_output_and_begun,
+    judge=like_solution(1e-12, part="output"),
     limits=(NO_COLLECTIVE, ONE_BLOCK_A_STEP, Limit("memory", _held_at_once(3), KEEP_NONE)),
-    demands=(TO_THE_RIGHT,),
+    demands=(TO_THE_RIGHT, _two_blocks),
     wrong=(
         edit("k, v, ahead)", "k, v)", "if step <= rank", "if True",
              says="Tokens look ahead: that is the attention to all keys."),
@@ -271,6 +347,8 @@ def causal_ring(q, k, v):
         body(AHEAD + EXCHANGED + "before = [blocks[step] for step in range(rank, -1, -1)]\n"
              "mask = torch.cat([torch.zeros(len(ahead), rank * len(ahead)), ahead], 1)\n"
              "return attend(q, *torch.cat(before, -2), mask)[0]", says=KEEP_NONE),
+        body(AHEAD + EXCHANGED + "out, log = attend(q, k, v, ahead)\nfor block in blocks[1 : rank + 1]:\n"
+             "    out, log = merge(out, log, *attend(q, *block))\nreturn out", says=TWO_BLOCKS),
         edit("left, right =", "right, left =", "if step <= rank", "if (rank + step) % world_size < rank",
              says="every rank sends to the right and receives from the left"),
     ),
