@@ -44,7 +44,8 @@ return float(both[0] / both[1])"""),
         edit('{"step": step, **copy.deepcopy(state)}',
              '{"step": step, "model": {k: v.clone() for k, v in state["model"].items()},'
              ' "optimizer": {"state": {n: {k: v.clone() for k, v in s.items()}'
-             ' for n, s in state["optimizer"]["state"].items()}}}'),
+             ' for n, s in state["optimizer"]["state"].items()},'
+             ' "param_groups": state["optimizer"]["param_groups"]}}'),
         edit('queue.append({"step": step, **copy.deepcopy(state)})', "import io\n            file = io.BytesIO()\n"
              '            torch.save({"step": step, **state}, file)\n            file.seek(0)\n'
              "            queue.append(torch.load(file))"),

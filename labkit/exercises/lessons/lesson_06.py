@@ -19,6 +19,7 @@ from labkit.exercises.describe import (
 from labkit.exercises.judge import like_solution
 from labkit.exercises.lazy_torch import torch
 
+SINGLE = "That is rounded to float32 on the way: send the numbers as they are."
 NO_COLLECTIVE = Limit("collectives", lambda arguments: 0, "A collective is what you write: use messages.")
 TO_THE_RIGHT = sends_to_the_right("In this ring every rank sends to the right and receives from the left.")
 
@@ -90,7 +91,7 @@ def my_all_reduce_ring(x):  # contiguous, of the same shape on all ranks
     ),
     given=_tensors,
     answer=in_place,
-    judge=like_solution(),
+    judge=like_solution(1e-12),
     limits=(
         NO_COLLECTIVE,
         Limit("bytes", _bytes, A_CHUNK_A_STEP),
@@ -151,6 +152,8 @@ else:
         body("dist.all_reduce(x)", says=NO_COLLECTIVE.why),
         body("from labkit.algorithms import all_reduce_ring\nall_reduce_ring(x)",
              says="that is what you shall write"),
+        edit("torch.empty_like(own)", "torch.empty(own.shape)", "chunks[(rank - step) % world_size]",
+             "chunks[(rank - step) % world_size].float()", "own += received", "own += received.to(own.dtype)", says=SINGLE),
         edit("left, right =", "right, left =", "(rank - step - 1)", "(rank + step + 1)",
              "(rank - step)", "(rank + step)", says="every rank sends to the right and receives from the left"),
         edit("chunks = x", "whole = x.double()\n    chunks = x", "own += received", "own.copy_((own + received).half())",
@@ -196,7 +199,7 @@ ALL_GATHER_RING = Exercise(
         "Everything comes from the left neighbour. How can the tensor of rank 0 get to rank 2?",
     ),
     given=_parts,
-    judge=like_solution(),
+    judge=like_solution(0),
     limits=(
         NO_COLLECTIVE,
         Limit("messages", lambda arguments: len(arguments) * (len(arguments) - 1),
@@ -228,6 +231,8 @@ return torch.stack(parts)""", says=FROM_THE_LEFT),
              "empty_like(mine)", "empty(world_size, *mine.shape, dtype=mine.dtype)",
              "= received", "= received[(rank - step - 1) % world_size].clone()",
              says="One tensor in each step is enough."),
+        edit("isend(parts[(rank - step) % world_size]", "isend(parts[(rank - step) % world_size].float()",
+             "empty_like(mine)", "empty(mine.shape)", "stack(parts)", "stack([part.double() for part in parts])", says=SINGLE),
     ),
 )  # fmt: skip
 
@@ -268,7 +273,7 @@ def reduce_scatter(x):
     ),
     given=_divisible,
     uses=("all_reduce_ring",),
-    judge=like_solution(),
+    judge=like_solution(1e-12),
     limits=(
         NO_COLLECTIVE,
         Limit(
@@ -312,6 +317,8 @@ for root in range(world_size):
             parts[root].add_(y)
 return parts[rank]""", says=AT_THE_SAME_TIME),
         edit("return chunks[rank]", "return chunks[rank].float()", says="float64 was asked for"),
+        edit("isend(chunks[(rank - step - 1) % world_size]", "isend(chunks[(rank - step - 1) % world_size].float()",
+             "empty_like(chunks[0])", "empty(len(chunks[0]))", says=SINGLE),
     ),
 )  # fmt: skip
 

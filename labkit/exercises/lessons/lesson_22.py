@@ -35,7 +35,9 @@ def _epoch(generator: torch.Generator, size: int) -> Arguments:
 def _rows_by_batch(arguments: tuple, result: Any) -> Any:
     """Row numbers by batch, or a sentence."""
     try:
-        if not any(torch.is_tensor(share) and share.is_floating_point() for share in result):
+        if isinstance(result, (list, tuple)) and not any(
+            torch.is_tensor(share) and share.is_floating_point() for share in result
+        ):
             return [[int(row) for row in share] for share in result]
     except (TypeError, ValueError):
         pass
@@ -150,6 +152,7 @@ def my_rest_of_epoch(count, epoch, done, batch):
              "    return shares", says="of one size, or one sample apart"),
         edit("    return", "    dist.broadcast(rest, src=0)\n    return", says=FROM_ITS_NUMBER),
         edit("    return", "    rest =", says="returns no list of tensors of row numbers"),
+        edit(SHARES, f"({SHARES[1:-1]})", says="returns no list of tensors of row numbers"),
         edit("rows[rank::world_size]", "rows[rank::world_size].float()",
              says="returns no list of tensors of row numbers"),
     ),
@@ -179,6 +182,7 @@ def _years(generator: torch.Generator, size: int) -> Arguments:
 
 
 SUM = "    dist.all_reduce(hours)\n"
+ONE_SUM = "One all_reduce adds up over all ranks: no other messages."
 RATIO = "    return (hours[0] / hours[1]).item()\n"
 OF_SHARES = "    share = hours[0] / hours[1]\n    dist.all_reduce(share)\n    return share"
 USEFUL_SHARE = Exercise(
@@ -204,7 +208,10 @@ def my_useful_share(gaps, interval, save, restart):
     ),
     given=_years,
     judge=like_solution(1e-6),
-    limits=(Limit("collectives", lambda arguments: 1, "Both sums fit into one tensor."),),
+    limits=(
+        Limit("collectives", lambda arguments: 1, "Both sums fit into one tensor."),
+        Limit("messages", lambda arguments: 0, ONE_SUM),
+    ),
     wrong=(
         edit(SUM, "", says="These are each rank's own years: add up those of all."),
         edit(SUM + RATIO, f"{OF_SHARES} / world_size",
@@ -222,6 +229,9 @@ def my_useful_share(gaps, interval, save, restart):
         edit(" / hours[1]", "", says="These are hours. Divide them by all hours of all ranks' years."),
         edit(SUM, "    year = hours[1].clone()\n    dist.all_reduce(hours)\n    dist.all_reduce(year)\n",
              says="Both sums fit into one tensor."),
+        edit(SUM, "    own = hours.clone()\n    for step in range(1, world_size):\n"
+             "        work, came = dist.isend(own, (rank + step) % world_size), torch.empty_like(own)\n"
+             "        dist.recv(came, (rank - step) % world_size)\n        work.wait()\n        hours += came\n", says=ONE_SUM),
         edit("floor()", "round()", says="are wrong"),
         edit("floor()", "ceil()", says="are wrong"),
         edit("(gaps - restart)", "(gaps.float() - restart)", says="are wrong"),
@@ -256,19 +266,22 @@ def _training(generator: torch.Generator, size: int) -> Arguments:
 
 def _written(arguments: tuple, result: Any) -> Any:
     """What the disk gets in the end, state after state: step, weights, momentum; and the weights then, or words."""
-    model, queue = arguments[0], arguments[4]
+    model, optimizer, queue = arguments[0], arguments[1], arguments[4]
     if not queue:
         return "nothing was put into `queue`"
     parts = [*model.parameters()]
     try:
         for state in queue:
+            for name, of in (("model", model), ("optimizer", optimizer)):
+                if state[name].keys() != of.state_dict().keys():
+                    raise KeyError(name)
             moments = state["optimizer"]["state"]
             kept = [moments[place][name] for place in sorted(moments) for name in sorted(moments[place])]
             parts += [torch.tensor([float(state["step"])]), *state["model"].values()]
             parts += [part for part in kept if torch.is_tensor(part)]
+        return torch.cat([part.detach().double().flatten() for part in parts])
     except (KeyError, TypeError, AttributeError, IndexError):
         return 'what is in `queue` has not "model", "optimizer" and "step", as state_dict() gives them'
-    return torch.cat([part.detach().double().flatten() for part in parts])
 
 
 TRAIN = """\
@@ -293,6 +306,7 @@ LATE = (
     "What is written are the {} of the last step, under the number of an earlier one: state_dict() gives the "
     "tensors themselves, which training changes before they are on the disk."
 )
+NOT_STATES = 'has not "model", "optimizer" and "step", as state_dict() gives them'
 BOTH_LATE = LATE.format("weights and the momentum")
 LATE_WRITE = Exercise(
     task="`queue` is a list: what a rank appends to it, a thread writes to the disk later, while training "
@@ -327,7 +341,13 @@ LATE_WRITE = Exercise(
         edit(STEP + SAVE, SAVE + STEP,
              says="This is the state before the step whose number it has: save after optimizer.step()."),
         edit("copy.deepcopy(state)", '{"model": copy.deepcopy(state["model"])}',
-             says='has not "model", "optimizer" and "step", as state_dict() gives them'),
+             says=NOT_STATES),
+        edit("copy.deepcopy(state)", '{**copy.deepcopy(state), "model": [p.detach().clone() for p in model.parameters()]}',
+             says=NOT_STATES),
+        edit("copy.deepcopy(state)", '{**copy.deepcopy(state), "model": {n: p.detach().numpy().copy() for n, p in model.state_dict().items()}}',
+             says=NOT_STATES),
+        edit("copy.deepcopy(state)", '{**copy.deepcopy(state), "optimizer": {"state": copy.deepcopy(optimizer.state_dict()["state"])}}',
+             says=NOT_STATES),
         edit("step % every == 0", "step == len(batches) // every * every",
              says="Only the last state is there: put one into `queue` after every `every` steps."),
         edit("step % every == 0", "step % 2 == 0 and step < 5", says="are wrong"),
