@@ -199,8 +199,8 @@ WAIT = "    for work in sent:\n        work.wait()\n"
 LAST_ALONE = "This is the gradient of the last micro-batch alone: they add up."
 ONE_BUFFER = Exercise(
     task="A step of GPipe. It runs without an error, the loss is right, and so is the gradient on rank 0; on "
-    "the other ranks it is wrong. **Find the bug and mend it**, without a collective, and with the messages that "
-    "it has: one for each activation and each gradient, all forwards first.",
+    "the other ranks it is wrong. **Find the bug and mend it**, without a collective: one message for "
+    "each activation and each gradient, all forwards first.",
     stub=edited(
         GPIPE,
         "kept, sent = [], []",
@@ -241,7 +241,7 @@ x, y = (torch.cat(part) for part in zip(*batches))
         edit("dist.recv(x,", "x = batches[len(kept)][0].clone()\n            dist.recv(torch.empty_like(x),",
              says="Each stage used x from `batches`. That is the input of rank 0 alone."),
         edit("x.requires_grad_()", "x = x.half().double().requires_grad_()", says="wrong"),
-        edit("in kept:", "in kept[1:]:", "work.wait()", "work.wait()\n    return\n    kept", says="deadlock", hangs=True),
+        edit("in kept:", "in kept[1:]:", "work.wait()", "work.wait()\n    return\n    kept", says="are wrong"),
         edit("(x, output if rank < world_size - 1 else loss(output, y))",
              "(x, output if rank < world_size - 1 else loss(output, y) * len(batches))",
              says="The loss has its division already: it is a part of the mean over all micro-batches."),
