@@ -18,7 +18,7 @@ from .small import with_shared_memory
 
 @pytest.mark.timeout(5400)
 @pytest.mark.parametrize(
-    "seconds", [pytest.param(180, marks=pytest.mark.slow), pytest.param(3600, marks=pytest.mark.nightly)]
+    "seconds", [pytest.param(90, marks=pytest.mark.slow), pytest.param(3600, marks=pytest.mark.nightly)]
 )
 def test_the_next_right_cell_is_right(seconds):
     seconds = float(os.environ.get("LABKIT_FUZZ_SECONDS", seconds))

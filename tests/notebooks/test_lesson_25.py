@@ -16,7 +16,7 @@ def strategies() -> list[str]:
     return [source.removeprefix("%%px\n") for source in cells[first : last + 1]]
 
 
-@pytest.mark.parametrize("ranks", (2, 3))
+@pytest.mark.parametrize("ranks", (2, pytest.param(3, marks=pytest.mark.nightly)))
 def test_every_strategy_runs_and_the_exact_ones_are(labs, ranks):
     lab = labs(ranks)
     for source in strategies():
