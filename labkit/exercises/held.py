@@ -16,10 +16,10 @@ EXITS = ("numpy", "tolist", "__array__", "__dlpack__", "__reduce_ex__")
 
 
 class Held(Memory):
-    """Memory that counts for good what a user's line takes out of torch.
+    """Measures the memory of a checked function; what it copies out of torch, as to numpy, counts to the end.
 
-    How long that lives is not known. tracemalloc would tell, and makes a first import of torch.compile take
-    four times as long, which is beyond a check's deadline.
+    How long such a copy lives is not known. `tracemalloc` would tell, and makes a first import of
+    torch.compile take four times as long, which is beyond a check's deadline.
     """
 
     def __enter__(self) -> Any:

@@ -99,7 +99,7 @@ def different(answers: Answers, expected: list, wrong: list[int], tolerance: flo
 
 
 def _part(found: Any, expected: Any, tolerance: float) -> tuple[Any, Any, str]:
-    """Of two dicts, or lists of more than numbers, what differs first, and where: " (in place 2)"."""
+    """Find the first entry in which two dicts or lists differ: both values, and where: " (in place 2)"."""
     if isinstance(expected, dict) and isinstance(found, dict) and found.keys() == expected.keys():
         places = {f" ({key})": key for key in expected}
     elif isinstance(expected, list) and isinstance(found, list) and len(found) == len(expected):
@@ -122,7 +122,10 @@ def _apart(found: object, expected: object) -> float:
 
 
 def _factor(answers: Answers, right: list, wrong: list[int]) -> list[str]:
-    """That all which is wrong is so by one factor, as by a wrong divisor. A whole number counts something."""
+    """Say that all wrong ranks are off by the same whole factor, as by a wrong divisor; else nothing.
+
+    Answers that are whole numbers are left out: those count something, and a factor would mean nothing.
+    """
     found, expected = ([numbers(values[r]) for r in wrong] for values in (answers.found, right))
     pairs = list(zip(found, expected, strict=True))
     if any(a is None or b is None or a.shape != b.shape or not b.any() for a, b in pairs):

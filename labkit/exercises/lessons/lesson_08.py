@@ -83,7 +83,7 @@ def _by_role(serve: Callable[..., Any], arguments: tuple) -> Any:
 
 
 def _served(arguments: tuple, result: Any) -> Any:
-    """Of rank 0 whose updates it tells of, their stalenesses, and the weights."""
+    """Split what the server on rank 0 returned: the worker and the staleness of each update, and its weights."""
     if len(arguments) == 2:
         return None
     pairs = isinstance(result, list) and all(isinstance(u, (list, tuple)) and len(u) == 2 for u in result)

@@ -36,7 +36,7 @@ class UntakenGradientError(RuntimeError):
 
 
 class Step:
-    """What the server calls for each gradient: a step that keeps what it was given.
+    """A step of the optimiser that the server calls for each gradient, and that keeps what it was given.
 
     `held` are the numbers of updates for which this rank, if it is the late worker, holds back its first
     gradients; `pauses` are the seconds that it takes for each otherwise.
@@ -53,7 +53,7 @@ class Step:
         notices.tell(f"{self.run}/{len(self.seen)}")
 
     def gradient(self, number: int, weights: torch.Tensor) -> torch.Tensor:
-        """On a worker: each worker's minimum is another one, so that it matters whose gradient came when."""
+        """Compute a worker's gradient: each has a minimum of its own, so that it matters whose came when."""
         if number < len(self.held) and not self.stood_still:
             self.stood_still = not notices.heard(f"{self.run}/{self.held[number]}", seconds=PATIENCE)
         time.sleep(self.pauses[number % len(self.pauses)])
@@ -61,7 +61,7 @@ class Step:
 
 
 def _updates(generator: torch.Generator, size: int) -> Arguments:
-    """The late worker computes until the others have made some updates, however fast all of them are."""
+    """Draw weights, updates and a late worker, which computes until the others have made some updates."""
 
     def between(low: int, high: int) -> int:
         return int(torch.randint(low, high + 1, (), generator=generator))
@@ -76,7 +76,7 @@ def _updates(generator: torch.Generator, size: int) -> Arguments:
 
 
 def _serve_or_work(serve: Callable[..., Any], arguments: tuple) -> Any:
-    """On rank 0 the learner's server; on the others labkit.algorithms.work, with the same messages.
+    """Run the learner's server on rank 0, and `labkit.algorithms.work` with its messages on the others.
 
     A gradient that nobody takes is an error here.
     """
@@ -118,7 +118,10 @@ def _until_taken(pushing: Any, answer: Any, served: str) -> None:
 
 
 def _replayed(answers: Answers) -> tuple[list[int], list[int], torch.Tensor]:
-    """Whose gradients `step` was given and how stale they are, as far as they are any's, and the weights."""
+    """Replay the updates: which worker each gradient came from, its true staleness, and the final weights.
+
+    The replay ends at the first gradient that no worker can have computed.
+    """
     weights = answers.arguments[0][0].clone()
     has = {worker: (0, weights.clone()) for worker in range(1, answers.size)}
     order, stale = [], []

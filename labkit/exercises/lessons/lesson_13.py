@@ -111,7 +111,7 @@ HOOKS_LEFT = (
 
 
 def _hidden(answers: Answers) -> str:
-    """What of the communication is not hidden behind the backward pass, or what is left behind."""
+    """Say, in a sentence, which communication the backward pass does not hide, or that hooks are left; or ""."""
     if any(own["passes"] != 1 for own in answers.found):
         return (
             f"the gradients are right, but the backward pass ran {answers.found[0]['passes']} times: {TWICE}"

@@ -53,12 +53,12 @@ def _pipeline(
 
 
 def _for_each(function: Callable, arguments: tuple) -> list:
-    """What it returns for each of the cases: the first is the check's own world, others are larger ones."""
+    """Call the learner's function for each case: the check's own world first, then larger ones."""
     return [function(*case) for case in arguments[0]]
 
 
 def _first_wrong(cases: list[tuple], found: list, wrong: Callable[..., str]) -> str:
-    """What is wrong with the slots of the first case of which something is, in sentences, or ""."""
+    """Say what is wrong with the schedule of the first case that has a mistake; "" if none has."""
     for case, slots in zip(cases, found, strict=True):
         if sentence := wrong(slots, *case):
             stages, microbatches, *room = case
@@ -252,7 +252,7 @@ x, y = (torch.cat(part) for part in zip(*batches))
 
 
 def _room(generator: torch.Generator, size: int) -> Arguments:
-    """Room for one micro-batch less than there are stages; groups of `room`, and a last one; larger worlds."""
+    """Draw stages, micro-batches and room: in the check's world one less than stages, then larger worlds."""
     room = max(1, size - 1)
     cases = [(size, room * _between(generator, 2, 3) + _between(generator, 1, room), room)]
     for most in (20, 3):
@@ -262,7 +262,7 @@ def _room(generator: torch.Generator, size: int) -> Arguments:
 
 
 def _fewest_slots(stages: int, microbatches: int, room: int) -> int:
-    """No schedule takes fewer, if each pass takes one slot and `room` is less than `stages`."""
+    """Count the slots that every schedule takes at least: one for each pass, where `room` is below `stages`."""
     groups = -(-microbatches // room)
     return 2 * stages * groups + 2 * ((microbatches - 1) % room)
 
@@ -276,7 +276,7 @@ def _not_in_room(slots: Any, stages: int, microbatches: int, room: int) -> str:
 
 
 def _executed(arguments: tuple, result: list) -> torch.Tensor | str:
-    """The gradient that the slots leave on this rank; or what is wrong with them, and then nothing is run."""
+    """Run the learner's schedule and return this rank's gradient; or say what is wrong with the schedule."""
     from labkit.algorithms.pipeline import run_pipeline
 
     cases = arguments[0]

@@ -134,12 +134,12 @@ def _held_at_once(scores: float) -> Callable[[Arguments], float]:
 
 
 def _attending(ring: Callable[..., Any], arguments: tuple) -> Any:
-    """What it returns; and for each call of attend how many blocks the rank had begun to send and to receive."""
+    """Call `ring`; note at each `attend` in it how many blocks this rank had begun to send and to receive."""
     from labkit.mpi.record import record
 
     begun, block = [], arguments[1].nbytes + arguments[2].nbytes
     names = ring.__globals__, vars(import_module("labkit.algorithms.ring_attention"))
-    kept = [(there, there["attend"]) for there in names]
+    kept = [(there, there["attend"]) for there in names if "attend" in there]
 
     def noting(attend: Callable[..., Any]) -> Callable[..., Any]:
         def noted(*given: Any, **named: Any) -> Any:
@@ -170,7 +170,7 @@ EACH_BLOCK = "Call attend once for each block, and merge what it gives."
 
 
 def _two_blocks(answers: Answers) -> str:
-    """Whether no rank had begun to receive more blocks than the next one when it computed with one."""
+    """Say which rank had begun to receive more than one block beyond the one it computed with; or ""."""
     for rank, own in enumerate(answers.found):
         for step, (_, came) in enumerate(own["begun"]):
             if came > step + 2:
@@ -179,7 +179,7 @@ def _two_blocks(answers: Answers) -> str:
 
 
 def _send_first(answers: Answers) -> str:
-    """Whether every rank computed with each block, and had begun to send it."""
+    """Say which rank left out a block, or computed with one before it began to send it; or ""."""
     for rank, own in enumerate(answers.found):
         if len(own["begun"]) != answers.size:
             return (
