@@ -56,6 +56,7 @@ class Lifecycle(Identity):
         self.background: threading.Event | None = None  # set when the last all_reduce there is over
 
     def refuse_if_tainted(self, call: Call) -> None:
+        """CommunicationError if this group, or the thread that calls, must not communicate any more."""
         if self.data.closed:
             raise CommunicationError(str(call), f"group {self.named!r} was destroyed", "make a new group")
         if self.tainted is not None:
@@ -63,6 +64,12 @@ class Lifecycle(Identity):
                 f"{call} on group {self.named!r}",
                 f"{self.tainted} at {self.tainted.line}, was given up on this rank",
                 "call labkit.mpi.recover() on every rank",
+            )
+        if self.world.stray and threading.current_thread() in self.world.stray:
+            raise CommunicationError(
+                f"{call} in a thread",
+                "the cell that began this thread has failed, and other ranks may be in another cell",
+                "run that cell once more when it is mended",
             )
 
     def give_up(self, work: Work) -> None:

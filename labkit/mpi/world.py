@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
 from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
+from weakref import WeakSet
 
 import torch
 
@@ -58,6 +60,8 @@ class World:
         self.left: list[UnderWay] = []  # what the last cell did not wait for
         self.sent_more = 0  # messages than received; counted where sends are not checked
         self.tainted: Call | None = None
+        # Threads of cells whose communication failed: what they still call would meet the next cell's calls.
+        self.stray: WeakSet[threading.Thread] = WeakSet()
         places = [text.split("|") for text in self._all_gather(f"{MPI.Get_processor_name()}|{gpus()}")]
         self.hosts, seen = [host for host, _ in places], [gpu for _, gpu in places]
         Channel.both_ways = 1 < len(set(self.hosts)) < self.size

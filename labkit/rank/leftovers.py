@@ -5,9 +5,11 @@ settle it, all at once.
 """
 
 import os
+import threading
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
+from weakref import WeakSet
 
 import torch.distributed as dist
 from IPython import get_ipython
@@ -26,6 +28,8 @@ from labkit.rank.wording import in_the_cell
 
 _notes: list[str] = []
 """What the learner should know of the cell that runs."""
+_COMMUNICATION = ("KeyboardInterrupt", "CommunicationError", "MismatchError", "TaintedError", "DeadlineError")
+"""Errors of a cell after which its threads may not call other ranks: these may be in another cell."""
 _VERBS = {"send": "isend", "recv": "irecv"}
 
 
@@ -33,10 +37,12 @@ def install(kernel: Any) -> None:
     """Tell in the reply to a cell what it has left, if anything."""
     finish = kernel.finish_metadata
     gloo_works.watch()
-    home = os.getcwd()
+    home, threads = os.getcwd(), WeakSet(threading.enumerate())
 
     def begin_cell(info: object) -> None:
         _notes.clear()
+        threads.clear()
+        threads.update(threading.enumerate())
         try:
             os.getcwd()
         except FileNotFoundError:  # many an import would fail
@@ -51,6 +57,8 @@ def install(kernel: Any) -> None:
         return reply.setdefault("engine_info", kernel.get_engine_info()) if failed else reply
 
     def finish_cell(parent: dict, metadata: dict, reply: dict) -> Any:
+        if reply.get("ename") in _COMMUNICATION and (here := existing()) is not None:
+            here.stray.update(set(threading.enumerate()).difference(threads))
         dropped, made = watch.dropped(), registration.made()
         for call, text in temporaries.lost():
             place = f" ({_place(*call.place)})"

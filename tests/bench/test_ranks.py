@@ -19,7 +19,7 @@ def test_a_line_goes_through_the_medians():
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.ranks
 def test_labs_of_several_sizes_are_measured(measured):
     document, printed = measured("ranks", "--ranks", "2,3", "--rounds", "1")

@@ -5,7 +5,7 @@ import pytest
 from tests.bench.simulation import cases, table
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.timeout(300)
 def test_every_simulation_is_measured(measured):
     document, printed = measured("simulate", "--rounds", "1")

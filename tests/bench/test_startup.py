@@ -5,7 +5,7 @@ import pytest
 from tests.bench.startup import ROWS, table
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.ranks
 def test_starts_restarts_and_cells_are_measured(measured):
     document, printed = measured("ready", "--ranks", "2", "--rounds", "1")

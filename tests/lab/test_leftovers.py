@@ -636,6 +636,45 @@ def test_large_tensors_are_right_after_lengths_that_differed_and_nobody_checked(
     next_cells_are_right(shell, unchecked)
 
 
+LATE_THREAD = """import threading
+go, told = threading.Event(), []
+def late():
+    go.wait(60)
+    try:
+        dist.all_reduce(torch.ones(5))
+    except RuntimeError as error:
+        told.append(str(error))
+thread = threading.Thread(target=late)
+thread.start()
+dist.barrier() if rank else dist.broadcast(torch.ones(1), src=0)"""
+
+
+def test_a_thread_of_a_failed_cell_reaches_no_later_cell(labs, shell):
+    lab = labs(2)
+    with pytest.raises(CellError, match="MismatchError"):
+        run(shell, lab, LATE_THREAD)
+    told = run(shell, lab, "if rank:\n    go.set()\n    thread.join(60)\nlen(told), told[:1]")
+    assert "(0, [])" in told and "the cell that began this thread has failed" in told
+    next_cells_are_right(shell, lab)
+    run(shell, lab, "go.set()\nthread.join(60)")
+
+
+def test_a_thread_of_an_earlier_cell_goes_on_when_a_later_one_fails(labs, shell):
+    """It has a group of its own, and nothing of it was under way."""
+    lab = labs(2)
+    run(
+        shell,
+        lab,
+        LATE_THREAD.replace("go, told", "own = dist.new_group()\ngo, told")
+        .replace("ones(5))", "ones(5), group=own)")
+        .rpartition("\n")[0],
+    )
+    with pytest.raises(CellError, match="MismatchError"):
+        run(shell, lab, LATE_THREAD.splitlines()[-1])
+    assert "(False, [])" in run(shell, lab, "go.set()\nthread.join(60)\nthread.is_alive(), told")
+    next_cells_are_right(shell, lab)
+
+
 def test_words():
     ended = Leftover(0, "all_reduce", "line 1: w", "")
     message = Leftover(1, "isend to rank 0", "line 1: w", "")
