@@ -154,7 +154,7 @@ PARTS: dict[str, tuple[Stage, ...]] = {
         *in_turn(TIMED, lessons(alone=True)),
     ),
     "test-all": (
-        ((SLOW, SLOW_PROGRAMS, SLOW_CLASS), (SLOW_ANSWERS, DOCS), (SLOW_FAULTS, SLOW_MPI, SLURM)),
+        ((SLOW,), (SLOW_ANSWERS, DOCS, SLOW_PROGRAMS, SLOW_CLASS), (SLOW_FAULTS, SLOW_MPI, SLURM)),
         *in_turn(
             SLOW_TIMED,
             Part("random histories", 25, pytest(FUZZ, "-s", "-m", "slow and not nightly")),
