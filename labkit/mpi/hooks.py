@@ -111,11 +111,23 @@ def _at_work(verb: Callable[..., Work]) -> Callable[..., Work]:
     return at_work
 
 
+def _negated_or_conjugated(given: Any) -> bool:
+    """Whether a tensor among these only views numbers as negated or conjugated.
+
+    torch would hand its hooks a copy, and copy that back before a work that nobody has waited for is done.
+    """
+    if isinstance(given, torch.Tensor):
+        return given.is_neg() or given.is_conj()
+    return isinstance(given, (list, tuple)) and any(map(_negated_or_conjugated, given))
+
+
 def _hooked(name: str, verb: Callable[..., Work]) -> Callable[..., Work]:
     torchs = getattr(dist.ProcessGroup, name)
 
     @wraps(verb)
     def hooked(group: Group, *args: Any, **kwargs: Any) -> Work:
+        if _negated_or_conjugated(args):
+            return verb(group, *args, **kwargs)
         above, _way.begun = _way.begun, []  # a schedule calls verbs while its own call is under way
         try:
             work = torchs(group, *args, **kwargs)
