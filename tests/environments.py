@@ -206,5 +206,5 @@ def pytest_in(python: Path, *arguments, seconds: float = 800) -> None:
         text=True,
         timeout=seconds,
     )
-    print(done.stdout[-3000:])
+    print(done.stdout[-20_000:])
     assert done.returncode == 0 and " passed" in done.stdout
